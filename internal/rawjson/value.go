@@ -1,0 +1,171 @@
+package rawjson
+
+// End returns the offset after the value that starts at or after offset i, with
+// white space before it skipped. The error is a [*SyntaxError].
+func End(b []byte, i int) (int, error) {
+	end, fault := skip(b, SkipSpace(b, i))
+	if fault != FaultNone {
+		return end, NewError(b, end, fault)
+	}
+	return end, nil
+}
+
+// skip returns the offset after the value at i. It checks the grammar.
+func skip(b []byte, i int) (int, Fault) {
+	w := Walker{doc: b, MaxDepth: DefaultMaxDepth, unchecked: true}
+	return w.Value(i, 0)
+}
+
+// Trim returns v without the white space around it.
+func Trim(v []byte) []byte {
+	v = v[SkipSpace(v, 0):]
+	for len(v) > 0 && isSpace(v[len(v)-1]) {
+		v = v[:len(v)-1]
+	}
+	return v
+}
+
+// An Iter walks the members of an object or the elements of an array:
+//
+//	it := rawjson.Object(v)
+//	for it.Next() {
+//		use(it.Key(), it.Value())
+//	}
+//	if err := it.Err(); err != nil { … }
+//
+// What it returns points into the document. An Iter is for one goroutine.
+type Iter struct {
+	b        []byte
+	next     int
+	keyStart int
+	keyEnd   int
+	valStart int
+	valEnd   int
+	fault    Fault
+	closing  byte
+	plain    bool
+	started  bool
+	done     bool
+}
+
+// Object returns an iterator over the members of the object that v starts with.
+// When v is no object there are none and Err says so.
+func Object(v []byte) Iter { return newIter(v, '{', '}') }
+
+// Array returns an iterator over the elements of the array that v starts with.
+// When v is no array there are none and Err says so.
+func Array(v []byte) Iter { return newIter(v, '[', ']') }
+
+func newIter(v []byte, opening, closing byte) Iter {
+	it := Iter{b: v, closing: closing, next: SkipSpace(v, 0)}
+	switch {
+	case it.next >= len(v):
+		it.fault = FaultEnd
+	case v[it.next] != opening:
+		it.fault = FaultValue
+	}
+	return it
+}
+
+// Next steps to the next member or element and reports whether there is one.
+// Its value has then been checked to be well-formed.
+func (it *Iter) Next() bool {
+	if it.done || it.fault != FaultNone {
+		return false
+	}
+	if !it.started {
+		it.started = true
+		it.next, it.done, it.fault = FirstElement(it.b, it.next, it.closing)
+	} else {
+		it.next, it.done, it.fault = NextElement(it.b, it.next, it.closing)
+	}
+	if it.done || it.fault != FaultNone {
+		return false
+	}
+	it.valStart = it.next
+	if it.closing == '}' {
+		it.keyStart = it.next
+		it.keyEnd, it.valStart, it.plain, it.fault = ScanKey(it.b, it.next)
+		if it.fault != FaultNone {
+			it.next = it.valStart
+			return false
+		}
+	}
+	it.valEnd, it.fault = skip(it.b, it.valStart)
+	it.next = it.valEnd
+	return it.fault == FaultNone
+}
+
+// RawKey returns the current member's key as it stands, with its quotes.
+func (it *Iter) RawKey() []byte { return it.b[it.keyStart:it.keyEnd] }
+
+// Key returns the current member's key with its escapes resolved.
+func (it *Iter) Key() string {
+	return string(appendUnescaped(nil, it.b[it.keyStart+1:it.keyEnd-1]))
+}
+
+// KeyIs reports whether the current member's key, with its escapes resolved,
+// is key.
+func (it *Iter) KeyIs(key string) bool {
+	raw := it.b[it.keyStart+1 : it.keyEnd-1]
+	if it.plain {
+		return string(raw) == key
+	}
+	return len(raw) > len(key) && string(appendUnescaped(nil, raw)) == key
+}
+
+// Value returns the current value, without white space around it.
+func (it *Iter) Value() []byte { return it.b[it.valStart:it.valEnd] }
+
+// Offset returns the offset of the current value in what the iterator was given.
+func (it *Iter) Offset() int { return it.valStart }
+
+// End returns the offset after the closing bracket once Next has returned false
+// and Err is nil.
+func (it *Iter) End() int { return it.next }
+
+// Err returns why the walk stopped early, a [*SyntaxError], or nil.
+func (it *Iter) Err() error {
+	if it.fault == FaultNone {
+		return nil
+	}
+	return NewError(it.b, it.next, it.fault)
+}
+
+// Get returns the value at a path of keys below obj, and whether it is there.
+// Of members with the same key the last counts, as for encoding/json. It
+// reports false for anything that is no object or not well-formed.
+func Get(obj []byte, path ...string) ([]byte, bool) {
+	v := obj
+	for _, key := range path {
+		var found []byte
+		it := Object(v)
+		for it.Next() {
+			if it.KeyIs(key) {
+				found = it.Value()
+			}
+		}
+		if it.fault != FaultNone || found == nil {
+			return nil, false
+		}
+		v = found
+	}
+	return v, true
+}
+
+// Len returns the number of members or elements of the object or array that v
+// starts with, or -1 when it is neither or not well-formed.
+func Len(v []byte) int {
+	it := Object(v)
+	if KindOf(v) == KindArray {
+		it = Array(v)
+	}
+	n := 0
+	for it.Next() {
+		n++
+	}
+	if it.fault != FaultNone {
+		return -1
+	}
+	return n
+}
