@@ -44,10 +44,10 @@ func Valid(doc []byte) bool {
 func check(doc []byte, opts Options) (int, Fault) {
 	w := walkers.Get().(*Walker)
 	defer w.release()
-	w.unchecked = opts.AllowDuplicates
-	if !w.Reset(doc, opts.MaxDepth) && !w.unchecked {
+	if !w.Reset(doc, opts.MaxDepth) && !opts.AllowDuplicates {
 		return 0, FaultSize
 	}
+	w.Trusted = opts.AllowDuplicates
 	i, fault := w.Value(SkipSpace(doc, 0), 0)
 	if fault == FaultNone {
 		if i = SkipSpace(doc, i); i != len(doc) {
@@ -62,7 +62,6 @@ func check(doc []byte, opts Options) (int, Fault) {
 
 func (w *Walker) release() {
 	w.Reset(nil, 0)
-	w.unchecked = false
 	walkers.Put(w)
 }
 

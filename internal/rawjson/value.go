@@ -12,7 +12,7 @@ func End(b []byte, i int) (int, error) {
 
 // skip returns the offset after the value at i. It checks the grammar.
 func skip(b []byte, i int) (int, Fault) {
-	w := Walker{doc: b, MaxDepth: DefaultMaxDepth, unchecked: true}
+	w := Walker{doc: b, MaxDepth: DefaultMaxDepth, Trusted: true}
 	return w.Value(i, 0)
 }
 

@@ -11,14 +11,16 @@ type Walker struct {
 	Keys KeySet
 	// MaxDepth bounds nesting.
 	MaxDepth int
+	// Trusted skips the search for duplicates, for bytes walked before.
+	Trusted bool
 
-	doc       []byte
-	unchecked bool // do not look for duplicates
+	doc []byte
 }
 
-// Reset prepares the walker for doc and reports false for a document that is
+// Reset prepares the walker for doc, not trusted, and reports false for a document that is
 // too large to track.
 func (w *Walker) Reset(doc []byte, maxDepth int) bool {
+	w.Trusted = false
 	w.doc, w.MaxDepth = doc, maxDepth
 	return w.Keys.Reset(doc)
 }
@@ -32,19 +34,19 @@ func (w *Walker) Value(i, depth int) (int, Fault) {
 	if i >= len(b) {
 		return len(b), FaultEnd
 	}
-	switch kindOfByte(b[i]) {
-	case KindObject:
-		return w.object(i, depth+1)
-	case KindArray:
-		return w.array(i, depth+1)
-	case KindString:
+	switch b[i] {
+	case '"':
 		end, _, fault := ScanString(b, i)
 		return end, fault
-	case KindNumber:
+	case '{':
+		return w.object(i, depth+1)
+	case '[':
+		return w.array(i, depth+1)
+	case 't', 'f', 'n':
+		return ScanLiteral(b, i)
+	case '-', '0', '1', '2', '3', '4', '5', '6', '7', '8', '9':
 		end, _, fault := ScanNumber(b, i)
 		return end, fault
-	case KindBool, KindNull:
-		return ScanLiteral(b, i)
 	}
 	return i, FaultValue
 }
@@ -85,7 +87,7 @@ func (w *Walker) member(i, depth, mark int) (int, Fault) {
 	if fault != FaultNone {
 		return value, fault
 	}
-	if !w.unchecked && !w.Keys.Add(mark, start, end, plain) {
+	if !w.Trusted && !w.Keys.Add(mark, start, end, plain) {
 		return start, FaultDuplicate
 	}
 	return w.Value(value, depth)
