@@ -1,0 +1,248 @@
+package toolcrib_test
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/toolcrib/toolcrib"
+
+// ground is what nearly everything may know: who calls, what happened, JSON, and the vocabulary of tools.
+var ground = []string{"identity", "events", "schema", "internal/rawjson", "tools"}
+
+// imports lists for each package what of this module its code, tests aside, may import. The order is that
+// of the layers: a package knows only what stands before its own layer, a stage never knows a stage, and a
+// driver never knows a driver.
+var imports = map[string][]string{
+	"": nil,
+
+	"internal/rawjson":  nil,
+	"identity":          nil,
+	"schema":            {"internal/rawjson"},
+	"internal/mcpwire":  {"internal/rawjson"},
+	"events":            {"identity"},
+	"tools":             {"identity", "events", "schema", "internal/rawjson"},
+	"tools/toolstest":   ground,
+	"view":              ground,
+	"tools/builtin":     with(ground, "view"),
+	"tools/inproc":      ground,
+	"tools/httptool":    ground,
+	"tools/mcptool":     with(ground, "internal/mcpwire"),
+	"mcpserver":         with(ground, "view", "internal/mcpwire"),
+	"api":               with(ground, "view"),
+	"gateway":           with(ground, "view", "internal/mcpwire", "tools/builtin", "tools/inproc", "tools/httptool", "tools/mcptool", "mcpserver", "api"),
+	"cmd/toolcrib":      {"gateway", "identity", "events", "tools", "tools/inproc", "mcpserver", "api", "internal/mcpwire", "internal/rawjson"},
+	"internal/peertest": nil,
+}
+
+// testSupport are packages that only tests may import.
+var testSupport = []string{"internal/peertest", "tools/toolstest"}
+
+// testTrees hold tests and their programs. They may import what they test.
+var testTrees = []string{"test", "bench", "examples"}
+
+// vague are names that say nothing about what a file or folder holds.
+var vague = []string{"util", "utils", "helper", "helpers", "common", "type", "types", "misc"}
+
+func with(base []string, more ...string) []string {
+	return append(slices.Clone(base), more...)
+}
+
+// source is one parsed Go file of the module.
+type source struct {
+	path string // slash-separated, relative to the module's root
+	file *ast.File
+}
+
+func (s source) pkg() string {
+	if dir := path.Dir(s.path); dir != "." {
+		return dir
+	}
+	return ""
+}
+
+func (s source) isTest() bool { return strings.HasSuffix(s.path, "_test.go") }
+
+// parseModule parses every Go file of the module, whatever its build constraints, and skips nested modules,
+// test data, and folders that Go skips.
+func parseModule(t *testing.T, fset *token.FileSet) []source {
+	t.Helper()
+	var sources []source
+	err := filepath.WalkDir(".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			return skipFolder(name)
+		}
+		if filepath.Ext(name) != ".go" {
+			return nil
+		}
+		file, err := parser.ParseFile(fset, name, nil, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		sources = append(sources, source{path: filepath.ToSlash(name), file: file})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sources
+}
+
+func skipFolder(name string) error {
+	base := filepath.Base(name)
+	if name == "." {
+		return nil
+	}
+	if base == "testdata" || base == "node_modules" || strings.HasPrefix(base, ".") || strings.HasPrefix(base, "_") {
+		return filepath.SkipDir
+	}
+	if _, err := os.Stat(filepath.Join(name, "go.mod")); err == nil {
+		return filepath.SkipDir
+	}
+	return nil
+}
+
+func inTestTree(pkg string) bool {
+	tree, _, _ := strings.Cut(pkg, "/")
+	return slices.Contains(testTrees, tree)
+}
+
+// ownImports are the packages of this module that a file imports, relative to the module's root.
+func ownImports(file *ast.File) []string {
+	var own []string
+	for _, spec := range file.Imports {
+		target, err := strconv.Unquote(spec.Path.Value)
+		if err != nil {
+			continue
+		}
+		if target == module {
+			own = append(own, "")
+		} else if rel, ok := strings.CutPrefix(target, module+"/"); ok {
+			own = append(own, rel)
+		}
+	}
+	return own
+}
+
+func TestImportsPointDown(t *testing.T) {
+	seen := map[string]bool{}
+	for _, src := range parseModule(t, token.NewFileSet()) {
+		pkg := src.pkg()
+		seen[pkg] = true
+		if inTestTree(pkg) || src.isTest() {
+			continue
+		}
+		allowed, listed := imports[pkg]
+		if !listed {
+			t.Errorf("%s: package %q is not in the list of layout_test.go", src.path, pkg)
+			continue
+		}
+		for _, target := range ownImports(src.file) {
+			if !slices.Contains(allowed, target) {
+				t.Errorf("%s imports %q, which package %q may not know", src.path, target, pkg)
+			}
+			if slices.Contains(testSupport, target) {
+				t.Errorf("%s imports %q, which only tests may", src.path, target)
+			}
+		}
+	}
+	for _, pkg := range slices.Sorted(maps.Keys(imports)) {
+		if !seen[pkg] {
+			t.Errorf("layout_test.go lists %q, which does not exist", pkg)
+		}
+	}
+}
+
+// Listing a package above itself would let two packages know each other, which Go refuses only directly.
+func TestListedImportsAreLayers(t *testing.T) {
+	var visit func(pkg string, above []string)
+	visit = func(pkg string, above []string) {
+		if slices.Contains(above, pkg) {
+			t.Fatalf("the listed imports go round: %v, %s", above, pkg)
+		}
+		for _, target := range imports[pkg] {
+			visit(target, append(slices.Clone(above), pkg))
+		}
+	}
+	for pkg := range imports {
+		visit(pkg, nil)
+	}
+}
+
+func TestNoInitFunctions(t *testing.T) {
+	fset := token.NewFileSet()
+	for _, src := range parseModule(t, fset) {
+		for _, decl := range src.file.Decls {
+			fn, ok := decl.(*ast.FuncDecl)
+			if ok && fn.Recv == nil && fn.Name.Name == "init" {
+				t.Errorf("%s: an init function; compose in the gateway instead", fset.Position(fn.Pos()))
+			}
+		}
+	}
+}
+
+// A test waits for the thing itself, or for the fake time of a testing/synctest bubble.
+func TestTestsDoNotSleep(t *testing.T) {
+	fset := token.NewFileSet()
+	for _, src := range parseModule(t, fset) {
+		if !src.isTest() && !inTestTree(src.pkg()) && !slices.Contains(testSupport, src.pkg()) {
+			continue
+		}
+		for _, call := range sleeps(src.file) {
+			t.Errorf("%s: time.Sleep outside a synctest bubble; wait for the thing itself", fset.Position(call))
+		}
+	}
+}
+
+// sleeps finds the calls of time.Sleep that do not stand inside an argument of a call to package synctest.
+func sleeps(file *ast.File) []token.Pos {
+	var found []token.Pos
+	ast.Inspect(file, func(node ast.Node) bool {
+		call, ok := node.(*ast.CallExpr)
+		if !ok {
+			return true
+		}
+		if isSelector(call.Fun, "synctest", "") {
+			return false
+		}
+		if isSelector(call.Fun, "time", "Sleep") {
+			found = append(found, call.Pos())
+		}
+		return true
+	})
+	return found
+}
+
+// isSelector reports whether expr is pkg.name; an empty name stands for any.
+func isSelector(expr ast.Expr, pkg, name string) bool {
+	selector, ok := expr.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	ident, ok := selector.X.(*ast.Ident)
+	return ok && ident.Name == pkg && (name == "" || selector.Sel.Name == name)
+}
+
+func TestNamesSaySomething(t *testing.T) {
+	for _, src := range parseModule(t, token.NewFileSet()) {
+		base := strings.TrimSuffix(strings.TrimSuffix(path.Base(src.path), ".go"), "_test")
+		for _, name := range append(strings.Split(src.pkg(), "/"), base) {
+			if slices.Contains(vague, name) {
+				t.Errorf("%s: the name %q says nothing about what is in it", src.path, name)
+			}
+		}
+	}
+}

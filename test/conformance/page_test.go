@@ -1,0 +1,142 @@
+package conformance
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"text/template"
+
+	"github.com/toolcrib/toolcrib/internal/peertest"
+)
+
+var update = flag.Bool("update", false, "rewrite the expectations and docs/conformance.md from this run")
+
+// revisions are the protocol revisions whose required scenarios the suite knows.
+var revisions = []string{"2025-11-25", "2026-07-28"}
+
+// suiteVersion is the suite that test/peers/package.json pins.
+const suiteVersion = "0.2.0-alpha.12"
+
+// Subjects of a run: the fixture alone, and toolcrib in front of it.
+const (
+	fixture  = "fixture"
+	toolcrib = "toolcrib"
+)
+
+func expectationPath(subject, revision string) string {
+	return filepath.Join("testdata", subject, revision+".txt")
+}
+
+// readExpectations reads what subject is held to.
+func readExpectations(t *testing.T, subject, revision string) []result {
+	t.Helper()
+	path := expectationPath(subject, revision)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatalf("%v; make conformance writes it", err)
+	}
+	results, err := parseExpectations(string(text))
+	if err != nil {
+		t.Fatalf("%s: %v", path, err)
+	}
+	return results
+}
+
+var page = template.Must(template.New("page").Parse(`# MCP conformance
+
+This page is generated from the results that the tests hold toolcrib to; ` + "`make conformance`" + ` rewrites it.
+
+The [MCP conformance suite](https://www.npmjs.com/package/@modelcontextprotocol/conformance) {{.Suite}} runs its
+server scenarios against ` + "`toolcrib serve`" + ` in front of the Go SDK's fixture server, whose tools keep their
+names (` + "`prefix: none`" + `). The column *fixture* is the same suite against that server alone, so that a
+scenario the fixture itself does not pass can be told from one that toolcrib does not pass yet.
+{{range .Revisions}}
+## Revision {{.Revision}}
+
+{{.RequiredPassed}} of {{.Required}} required scenarios pass. Checks passed/failed over all scenarios: {{.Sum}} (fixture alone {{.FixtureSum}}).
+
+| scenario | counts | fixture | toolcrib | failed checks |
+|---|---|---|---|---|
+{{range .Rows}}| {{.Scenario}} | {{.Kind}} | {{.Fixture}} | {{.Toolcrib}} | {{.Failing}} |
+{{end}}{{end}}`))
+
+type pageRevision struct {
+	Revision       string
+	Required       int
+	RequiredPassed int
+	Sum            string
+	FixtureSum     string
+	Rows           []pageRow
+}
+
+type pageRow struct {
+	Scenario, Kind, Fixture, Toolcrib, Failing string
+}
+
+func renderPage(t *testing.T) []byte {
+	t.Helper()
+	var data struct {
+		Suite     string
+		Revisions []pageRevision
+	}
+	data.Suite = suiteVersion
+	for _, revision := range revisions {
+		alone := readExpectations(t, fixture, revision)
+		through := readExpectations(t, toolcrib, revision)
+		data.Revisions = append(data.Revisions, pageOf(revision, alone, through))
+	}
+	var out bytes.Buffer
+	if err := page.Execute(&out, data); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func pageOf(revision string, alone, through []result) pageRevision {
+	out := pageRevision{Revision: revision, Sum: sum(through), FixtureSum: sum(alone)}
+	fixtureBy := byScenario(alone)
+	for _, r := range through {
+		if r.Kind == required {
+			out.Required++
+			if r.Failed == 0 {
+				out.RequiredPassed++
+			}
+		}
+		out.Rows = append(out.Rows, pageRow{
+			Scenario: r.Scenario,
+			Kind:     r.Kind,
+			Fixture:  cell(fixtureBy[r.Scenario]),
+			Toolcrib: cell(r),
+			Failing:  strings.Join(r.Failing, ", "),
+		})
+	}
+	return out
+}
+
+func cell(r result) string {
+	return fmt.Sprintf("%s %d/%d", r.verdict(), r.Passed, r.Passed+r.Failed)
+}
+
+// pagePath is where renderPage's result is published.
+func pagePath(t *testing.T) string {
+	t.Helper()
+	return filepath.Join(peertest.Root(t), "docs", "conformance.md")
+}
+
+// The page must say what the expectations say, which the tests with peers hold the program to.
+func TestPageIsCurrent(t *testing.T) {
+	if *update {
+		return // TestSuite writes the page after the expectations
+	}
+	got, err := os.ReadFile(pagePath(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(got, renderPage(t)) {
+		t.Errorf("%s does not show the expectations in testdata; run make conformance", pagePath(t))
+	}
+}
