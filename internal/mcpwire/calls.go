@@ -1,0 +1,163 @@
+package mcpwire
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+)
+
+// A call is a request of ours that waits for its answer.
+type call struct {
+	id     int64
+	method string
+	opts   *CallOptions
+	mail   *mailbox // nil: notifications are delivered where they are read
+
+	done   chan struct{} // closed when answer or err is there
+	answer Frame
+	err    error
+
+	abort func() // ends whatever still reads for this call; guarded by calls.mu
+
+	mu   sync.Mutex // held while a notification is delivered
+	over bool       // the caller has left
+}
+
+func (c *call) wireID() ID { return ID(strconv.FormatInt(c.id, 10)) }
+
+// outcome is what the caller gets once done is closed.
+func (c *call) outcome() (json.RawMessage, error) {
+	if c.err != nil {
+		return nil, c.err
+	}
+	if c.answer.Kind == KindError {
+		return nil, ParseError(c.answer.Error)
+	}
+	return c.answer.Result, nil
+}
+
+func (c *call) finished() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// notify hands a notification to one of the call's functions.
+func (c *call) notify(n notification) {
+	if c.mail != nil {
+		c.mail.put(n)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.over {
+		n.deliver(n.method, n.params)
+	}
+}
+
+// calls are the requests of one side of a connection that wait for answers.
+type calls struct {
+	mu     sync.Mutex
+	last   int64
+	open   map[int64]*call
+	closed error
+
+	dropped atomic.Int64 // answers to no open call
+}
+
+// add opens a call under a new id, or says why the connection takes none.
+func (t *calls) add(c *call) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed != nil {
+		return t.closed
+	}
+	if t.open == nil {
+		t.open = make(map[int64]*call)
+	}
+	t.last++
+	c.id = t.last
+	t.open[c.id] = c
+	return nil
+}
+
+// forget takes a call out, whether it was answered or not. No notification is
+// delivered to it afterwards.
+func (t *calls) forget(c *call) {
+	t.mu.Lock()
+	delete(t.open, c.id)
+	t.mu.Unlock()
+	c.mu.Lock()
+	c.over = true
+	c.mu.Unlock()
+}
+
+// find returns the open call with that id, as our own ids or tokens are
+// spelled; some peers turn the number into a string.
+func (t *calls) find(id ID) *call {
+	n, err := strconv.ParseInt(strings.Trim(string(id), `"`), 10, 64)
+	if err != nil {
+		return nil
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.open[n]
+}
+
+// finish hands an answer to its call. A second answer, and one to a call that
+// was given up, is dropped and counted.
+func (t *calls) finish(f Frame) {
+	t.end(t.find(f.ID), func(c *call) { c.answer = f })
+}
+
+// fail ends one call without an answer.
+func (t *calls) fail(c *call, err error) {
+	t.end(c, func(c *call) { c.err = err })
+}
+
+func (t *calls) end(c *call, set func(*call)) {
+	if c == nil {
+		t.dropped.Add(1)
+		return
+	}
+	t.mu.Lock()
+	if c.finished() {
+		t.mu.Unlock()
+		t.dropped.Add(1)
+		return
+	}
+	set(c)
+	close(c.done)
+	abort := c.abort
+	t.mu.Unlock()
+	if abort != nil {
+		abort()
+	}
+}
+
+// onEnd has stop called when the call ends, at once if it already has.
+func (t *calls) onEnd(c *call, stop func()) {
+	t.mu.Lock()
+	ended := c.finished()
+	if !ended {
+		c.abort = stop
+	}
+	t.mu.Unlock()
+	if ended {
+		stop()
+	}
+}
+
+// close refuses further calls. Those that are open learn it from their link.
+func (t *calls) close(err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed == nil {
+		t.closed = err
+	}
+}

@@ -1,0 +1,339 @@
+package mcpwire
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// DefaultMaxMessageBytes is the size limit of one message where no other is
+// given.
+const DefaultMaxMessageBytes = 256 << 20
+
+// ClientOptions configure [Connect]. The zero value serves.
+type ClientOptions struct {
+	// Info is the client's Implementation object; by default its name is
+	// "mcpwire".
+	Info json.RawMessage
+	// Capabilities are the client's; {} by default.
+	Capabilities json.RawMessage
+	// Version pins the revision. When it is empty the stateless era is tried
+	// first, and then the stateful one.
+	Version string
+	// ProbeTimeout bounds how long server/discover is waited for before
+	// initialize is tried, 10 seconds by default: a server of the stateful era
+	// may ignore what it does not know.
+	ProbeTimeout time.Duration
+
+	// OnNotification receives notifications that belong to no call, or to one
+	// that has no function for them; one at a time, in order.
+	OnNotification func(method string, params json.RawMessage)
+	// OnRequest answers requests of the server, each on its own goroutine;
+	// without it they are answered with [CodeMethodNotFound]. Ping never
+	// arrives here.
+	OnRequest func(ctx context.Context, r *ServerRequest) (json.RawMessage, error)
+
+	// MaxMessageBytes limits one message, [DefaultMaxMessageBytes] by default.
+	MaxMessageBytes int64
+	// Logger hears of what the peer does wrong; nil is silent.
+	Logger *slog.Logger
+}
+
+func (o *ClientOptions) withDefaults() ClientOptions {
+	out := ClientOptions{}
+	if o != nil {
+		out = *o
+	}
+	if out.Info == nil {
+		out.Info = json.RawMessage(`{"name":"mcpwire","version":"0"}`)
+	}
+	if out.Capabilities == nil {
+		out.Capabilities = json.RawMessage(`{}`)
+	}
+	if out.ProbeTimeout <= 0 {
+		out.ProbeTimeout = 10 * time.Second
+	}
+	if out.MaxMessageBytes <= 0 {
+		out.MaxMessageBytes = DefaultMaxMessageBytes
+	}
+	if out.Logger == nil {
+		out.Logger = slog.New(slog.DiscardHandler)
+	}
+	return out
+}
+
+// CallOptions are what one call adds. The functions are called one at a time,
+// and never after Call has returned.
+type CallOptions struct {
+	// Progress receives the params of the notifications/progress of this call.
+	// The progressToken in them is the connection's own.
+	Progress func(params json.RawMessage)
+	// Notification receives the other notifications that certainly belong to
+	// this call, because they came on its own stream or name its subscription.
+	Notification func(method string, params json.RawMessage)
+	// Request answers requests of the server that came on this call's own
+	// stream.
+	Request func(ctx context.Context, r *ServerRequest) (json.RawMessage, error)
+	// Meta is an object whose members are put into the _meta of the params.
+	Meta json.RawMessage
+	// Header is added to the HTTP request of this call.
+	Header http.Header
+}
+
+// ServerRequest is a request from a server to a client.
+type ServerRequest struct {
+	Method string
+	Params json.RawMessage
+	ID     ID
+}
+
+// Peer is what a server said of itself.
+type Peer struct {
+	Version      string
+	Era          Era
+	Info         json.RawMessage // its Implementation object, nil if unsaid
+	Capabilities json.RawMessage
+	Instructions string
+	// Raw is the whole result of initialize or server/discover.
+	Raw json.RawMessage
+}
+
+// Stats count what a connection dropped.
+type Stats struct {
+	// Noise is the number of lines or events that were no message.
+	Noise int64
+	// UnknownAnswers is the number of answers to no open call.
+	UnknownAnswers int64
+	// DroppedNotifications is the number of notifications that a receiver was
+	// too slow for.
+	DroppedNotifications int64
+}
+
+// Client is a connection to one server. It is safe for concurrent use.
+type Client struct {
+	opts     ClientOptions
+	link     link
+	server   atomic.Pointer[Peer]
+	calls    calls
+	requests inflight
+	mail     *mailbox
+
+	noise, droppedMail atomic.Int64
+
+	ctx    context.Context // ends with the connection
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu      sync.Mutex // guards adding to work
+	ended   bool
+	closing sync.Once
+	done    chan struct{}
+	err     error // valid once done is closed
+}
+
+// A link carries messages for a client over one transport.
+type link interface {
+	// call sends a request and returns nil once k is done. The other returns
+	// are how far the request got, and why no answer will come.
+	call(ctx context.Context, k *call, msg []byte) (Delivery, error)
+	// send delivers a notification or an answer.
+	send(ctx context.Context, msg []byte) error
+	// established tells the link what was negotiated.
+	established(Peer)
+	// cancelByMessage reports whether a call is cancelled by a notification,
+	// and not by the end of its stream.
+	cancelByMessage() bool
+	// queuesMail reports whether the goroutine inside call delivers the call's
+	// notifications, and not the one that reads them.
+	queuesMail() bool
+	sessionID() string
+	// close releases everything and returns when nothing is left behind.
+	close() error
+}
+
+// Transport says how to reach a server: a [ChildTransport], an
+// [HTTPTransport] or a [StreamTransport].
+type Transport interface {
+	open(ctx context.Context, c *Client) (link, error)
+}
+
+func newClient(opts *ClientOptions) *Client {
+	c := &Client{opts: opts.withDefaults(), done: make(chan struct{})}
+	c.ctx, c.cancel = context.WithCancel(context.Background())
+	c.requests.max = 256
+	c.server.Store(&Peer{})
+	c.mail = newMailbox(&c.droppedMail)
+	c.work.Go(func() { c.mail.run(c.ctx.Done()) })
+	return c
+}
+
+// Server returns what the server said of itself in the handshake.
+func (c *Client) Server() Peer { return *c.server.Load() }
+
+// SessionID returns the id of the HTTP session, if there is one.
+func (c *Client) SessionID() string { return c.link.sessionID() }
+
+// Done is closed when the connection has ended.
+func (c *Client) Done() <-chan struct{} { return c.done }
+
+// Err returns why the connection ended, nil while it lives. After Close it is
+// [ErrClosed].
+func (c *Client) Err() error {
+	select {
+	case <-c.done:
+		return c.err
+	default:
+		return nil
+	}
+}
+
+// Stats returns what was dropped so far.
+func (c *Client) Stats() Stats {
+	return Stats{
+		Noise:                c.noise.Load(),
+		UnknownAnswers:       c.calls.dropped.Load(),
+		DroppedNotifications: c.droppedMail.Load(),
+	}
+}
+
+// Call sends a request and returns the result as it stands in the answer. The
+// error is the server's [*Error], or a [*CallError] when no answer came. When
+// ctx ends first, the server is told that the request is cancelled.
+//
+// The connection owns the progress token and, in the stateless era, the
+// protocol version, client info and client capabilities in the _meta of
+// params: what stands there is replaced. Everything else is sent as it is.
+func (c *Client) Call(ctx context.Context, method string, params json.RawMessage, opts *CallOptions) (json.RawMessage, error) {
+	if opts == nil {
+		opts = &CallOptions{}
+	}
+	return c.callAs(ctx, method, params, opts, *c.server.Load())
+}
+
+func (c *Client) callAs(ctx context.Context, method string, params json.RawMessage, opts *CallOptions, as Peer) (json.RawMessage, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, &CallError{Method: method, Delivery: NotDelivered, Err: err}
+	}
+	k := &call{method: method, opts: opts, done: make(chan struct{})}
+	if c.link.queuesMail() && (opts.Progress != nil || opts.Notification != nil) {
+		k.mail = newMailbox(&c.droppedMail)
+	}
+	err := c.calls.add(k)
+	if err != nil {
+		return nil, &CallError{Method: method, Delivery: NotDelivered, Err: err}
+	}
+	defer c.calls.forget(k)
+	params, err = c.stamp(params, k, as)
+	if err != nil {
+		return nil, &CallError{Method: method, Delivery: NotDelivered, Err: err}
+	}
+	msg := make([]byte, 0, len(params)+len(method)+64)
+	delivery, err := c.link.call(ctx, k, AppendRequest(msg, k.wireID(), method, params))
+	if err == nil {
+		return k.outcome()
+	}
+	if ctx.Err() != nil && delivery == MaybeDelivered && as.Version != "" && method != MethodDiscover {
+		c.tellCancelled(ctx, k)
+	}
+	return nil, &CallError{Method: method, Delivery: delivery, Err: err}
+}
+
+// stamp puts what the connection owns into the _meta of params.
+func (c *Client) stamp(params json.RawMessage, k *call, as Peer) (json.RawMessage, error) {
+	edit := metaEdit{drop: ownedMeta}
+	if k.opts.Meta != nil {
+		edit.merge = []json.RawMessage{k.opts.Meta}
+	}
+	if as.Era == EraStateless {
+		version, _ := json.Marshal(as.Version)
+		edit.set = append(edit.set,
+			metaMember{MetaProtocolVersion, version},
+			metaMember{MetaClientInfo, c.opts.Info},
+			metaMember{MetaClientCapabilities, c.opts.Capabilities})
+	}
+	if k.opts.Progress != nil {
+		edit.set = append(edit.set, metaMember{metaProgressToken, json.RawMessage(k.wireID())})
+	}
+	return editMeta(params, &edit)
+}
+
+var ownedMeta = []string{MetaProtocolVersion, MetaClientInfo, MetaClientCapabilities, metaProgressToken}
+
+// tellCancelled tells the server that a request is given up; the caller does
+// not wait for that.
+func (c *Client) tellCancelled(ctx context.Context, k *call) {
+	if !c.link.cancelByMessage() || c.ctx.Err() != nil {
+		return
+	}
+	reason := context.Cause(ctx).Error()
+	c.goWork(func() {
+		ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
+		defer cancel()
+		if err := c.link.send(ctx, appendCancelled(nil, k.wireID(), reason)); err != nil {
+			c.opts.Logger.Debug("cancellation not sent", "method", k.method, "error", err)
+		}
+	})
+}
+
+// Notify sends a notification and returns when it has left. A failure is a
+// [*CallError].
+func (c *Client) Notify(ctx context.Context, method string, params json.RawMessage) error {
+	if err := checkRaw("params", params); err != nil {
+		return &CallError{Method: method, Delivery: NotDelivered, Err: err}
+	}
+	if err := c.link.send(ctx, AppendRequest(nil, "", method, params)); err != nil {
+		return &CallError{Method: method, Delivery: NotDelivered, Err: err}
+	}
+	return nil
+}
+
+// Close ends the connection: an HTTP session is deleted, a child process is
+// ended with its whole group. Calls in flight fail. Close returns when nothing
+// is left behind, the functions of the options included; it must not be called
+// from one of them.
+func (c *Client) Close() error {
+	c.fail(ErrClosed)
+	err := c.link.close()
+	c.work.Wait()
+	return err
+}
+
+// fail ends the connection for the given reason; the first one stays.
+func (c *Client) fail(err error) {
+	c.closing.Do(func() {
+		c.err = err
+		c.calls.close(err)
+		c.mu.Lock()
+		c.ended = true
+		c.mu.Unlock()
+		close(c.done)
+		c.cancel()
+	})
+}
+
+// goWork runs f on a goroutine that Close waits for, unless the connection has
+// ended already.
+func (c *Client) goWork(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.ended {
+		c.work.Go(f)
+	}
+}
+
+// asCallCause is the cause to report for a call that the end of the
+// connection, or of its context, left without an answer.
+func (c *Client) asCallCause(ctx context.Context, err error) error {
+	if ctxErr := ctx.Err(); ctxErr != nil {
+		return ctxErr
+	}
+	if cause := c.Err(); cause != nil && !errors.Is(err, cause) {
+		return cause
+	}
+	return err
+}

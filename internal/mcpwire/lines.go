@@ -1,0 +1,150 @@
+package mcpwire
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+// A lineReader reads newline-delimited messages of any length up to a limit.
+type lineReader struct {
+	br  *bufio.Reader
+	max int64
+}
+
+// errOverlong is a line beyond the limit, which has been skipped. It had this
+// id, if any, and a method if it was no answer.
+type errOverlong struct {
+	id     ID
+	method bool
+}
+
+func (*errOverlong) Error() string { return ErrTooLarge.Error() }
+
+func newLineReader(r io.Reader, max int64) *lineReader {
+	return &lineReader{br: bufio.NewReaderSize(r, 32<<10), max: max}
+}
+
+// next returns the next line that is not blank, without its end and the
+// caller's to keep. A last line without an end is returned as well.
+func (r *lineReader) next() ([]byte, error) {
+	for {
+		line, err := r.line()
+		line = bytes.TrimSpace(line)
+		if len(line) > 0 && (err == nil || err == io.EOF) {
+			return line, nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+}
+
+func (r *lineReader) line() ([]byte, error) {
+	var whole []byte
+	for {
+		part, err := r.br.ReadSlice('\n')
+		if int64(len(whole)+len(part)) > r.max+1 {
+			return nil, r.skip(whole, part, err)
+		}
+		whole = append(whole, part...)
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			return whole, err
+		}
+	}
+}
+
+// skip reads past an overlong line and looks for its id on the way.
+func (r *lineReader) skip(whole, part []byte, err error) error {
+	var f idFinder
+	f.feed(whole)
+	f.feed(part)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		part, err = r.br.ReadSlice('\n')
+		f.feed(part)
+	}
+	if err != nil && err != io.EOF {
+		return err
+	}
+	return &errOverlong{id: ID(f.found), method: f.method}
+}
+
+// An idFinder finds the id of a message that is too long to be kept, by
+// watching its bytes go by: the scalar after the key "id" of the outermost
+// object.
+type idFinder struct {
+	depth    int
+	inString bool
+	escaped  bool
+	keyNext  bool   // the next string at depth 1 is a key
+	text     []byte // the string or scalar being read, bounded
+	key      string
+	found    []byte
+	method   bool
+}
+
+const maxIDLength = 256
+
+func (f *idFinder) feed(b []byte) {
+	for _, c := range b {
+		if f.inString {
+			f.stringByte(c)
+		} else {
+			f.byte(c)
+		}
+	}
+}
+
+func (f *idFinder) stringByte(c byte) {
+	f.keep(c)
+	switch {
+	case f.escaped:
+		f.escaped = false
+	case c == '\\':
+		f.escaped = true
+	case c == '"':
+		f.inString = false
+		if f.depth == 1 && f.keyNext {
+			f.key, f.keyNext, f.text = string(f.text), false, f.text[:0]
+			f.method = f.method || f.key == `"method"`
+		}
+	}
+}
+
+func (f *idFinder) byte(c byte) {
+	switch c {
+	case '"':
+		f.inString = true
+		f.keep(c)
+	case '{', '[':
+		f.depth++
+		f.keyNext = f.depth == 1
+		f.text = f.text[:0]
+	case '}', ']':
+		f.endValue()
+		f.depth--
+	case ',':
+		f.endValue()
+		f.keyNext = f.depth == 1
+	case ':', ' ', '\t', '\r', '\n':
+	default:
+		f.keep(c)
+	}
+}
+
+func (f *idFinder) keep(c byte) {
+	if f.depth == 1 && len(f.text) < maxIDLength {
+		f.text = append(f.text, c)
+	}
+}
+
+func (f *idFinder) endValue() {
+	if f.depth != 1 {
+		return
+	}
+	if f.key == `"id"` && len(f.text) < maxIDLength {
+		f.found = append([]byte(nil), f.text...)
+	}
+	f.text = f.text[:0]
+}

@@ -1,0 +1,195 @@
+package mcpwire
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+	"strconv"
+	"sync"
+	"time"
+)
+
+// Event is one server-sent event.
+type Event struct {
+	ID   string
+	Name string // "" is "message"
+	Data []byte
+	// Retry is the reconnection delay that the event asks for, if HasRetry.
+	Retry    time.Duration
+	HasRetry bool
+}
+
+// EventReader reads server-sent events as the WHATWG standard defines them:
+// lines end in LF, CR or CRLF, a byte order mark is skipped, comments and
+// unknown fields are ignored. It is for one goroutine.
+type EventReader struct {
+	br     *bufio.Reader
+	max    int64
+	skipLF bool
+	begun  bool
+	line   []byte
+}
+
+var eventBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 8<<10) }}
+
+// NewEventReader returns a reader of the events of r, each of which may have
+// up to max bytes. Release it when done.
+func NewEventReader(r io.Reader, max int64) *EventReader {
+	br := eventBuffers.Get().(*bufio.Reader)
+	br.Reset(r)
+	return &EventReader{br: br, max: max}
+}
+
+// Release gives the memory of the reader back. It must not be used any more.
+func (r *EventReader) Release() {
+	r.br.Reset(nil)
+	eventBuffers.Put(r.br)
+	r.br = nil
+}
+
+// Next returns the next event that has an id, a retry or data. The data is the
+// caller's to keep. The error is io.EOF at the end of the stream (an event that
+// no blank line ended is dropped, as the standard says), [ErrTooLarge], or that
+// of the source.
+func (r *EventReader) Next() (Event, error) {
+	var ev Event
+	size, some := int64(0), false
+	for {
+		line, err := r.readLine(r.max - size)
+		if err != nil {
+			return Event{}, err
+		}
+		if len(line) == 0 {
+			if some {
+				return ev, nil
+			}
+			continue
+		}
+		size += int64(len(line))
+		if r.field(&ev, line) {
+			some = true
+		}
+	}
+}
+
+// field takes in one line and reports whether it said something.
+func (r *EventReader) field(ev *Event, line []byte) bool {
+	name, value, _ := bytes.Cut(line, []byte{':'})
+	value = bytes.TrimPrefix(value, []byte{' '})
+	switch string(name) {
+	case "data":
+		r.data(ev, value)
+	case "event":
+		ev.Name = string(value)
+	case "id":
+		if bytes.IndexByte(value, 0) >= 0 {
+			return false
+		}
+		ev.ID = string(value)
+	case "retry":
+		ms, err := strconv.ParseUint(string(value), 10, 31)
+		if err != nil {
+			return false
+		}
+		ev.Retry, ev.HasRetry = time.Duration(ms)*time.Millisecond, true
+	default:
+		return false
+	}
+	return true
+}
+
+// data keeps the memory of a line that holds the whole data, as most do.
+func (r *EventReader) data(ev *Event, value []byte) {
+	if ev.Data == nil {
+		ev.Data = value[:len(value):len(value)]
+		if value == nil {
+			ev.Data = []byte{}
+		}
+		r.line = nil
+		return
+	}
+	ev.Data = append(ev.Data, '\n')
+	ev.Data = append(ev.Data, value...)
+}
+
+// readLine returns the next line without its end; it is valid until the next
+// call, unless data kept it.
+func (r *EventReader) readLine(max int64) ([]byte, error) {
+	r.line = r.line[:0]
+	for {
+		chunk, err := r.buffered()
+		if err != nil {
+			return nil, err
+		}
+		end := bytes.IndexByte(chunk, '\n')
+		if cr := bytes.IndexByte(chunk, '\r'); cr >= 0 && (end < 0 || cr < end) {
+			end = cr
+		}
+		take := end
+		if end < 0 {
+			take = len(chunk)
+		}
+		if int64(len(r.line)+take) > max {
+			return nil, ErrTooLarge
+		}
+		r.line = append(r.line, chunk[:take]...)
+		if end < 0 {
+			r.discard(take)
+			continue
+		}
+		r.skipLF = chunk[end] == '\r'
+		r.discard(end + 1)
+		return r.line, nil
+	}
+}
+
+// buffered waits for at least one byte and returns what has been read ahead.
+func (r *EventReader) buffered() ([]byte, error) {
+	if !r.begun {
+		r.begun = true
+		if mark, _ := r.br.Peek(3); string(mark) == "\xef\xbb\xbf" {
+			r.discard(3)
+		}
+	}
+	for {
+		if _, err := r.br.Peek(1); err != nil {
+			return nil, err
+		}
+		chunk, _ := r.br.Peek(r.br.Buffered())
+		if !r.skipLF || chunk[0] != '\n' {
+			r.skipLF = false
+			return chunk, nil
+		}
+		r.skipLF = false
+		r.discard(1)
+	}
+}
+
+func (r *EventReader) discard(n int) {
+	_, _ = r.br.Discard(n) // n bytes are buffered
+}
+
+// appendEvent appends a message event; an empty id is left out.
+func appendEvent(dst []byte, id string, msg []byte) []byte {
+	dst = append(dst, "event: message\n"...)
+	if id != "" {
+		dst = append(dst, "id: "...)
+		dst = append(dst, id...)
+		dst = append(dst, '\n')
+	}
+	dst = append(dst, "data: "...)
+	dst = append(dst, oneLine(msg)...)
+	return append(dst, "\n\n"...)
+}
+
+// appendPriming appends an event without a message, which gives the client an
+// id to resume from and, if retry is positive, a delay before it does so.
+func appendPriming(dst []byte, id string, retry time.Duration) []byte {
+	dst = append(dst, "id: "...)
+	dst = append(dst, id...)
+	if retry > 0 {
+		dst = append(dst, "\nretry: "...)
+		dst = strconv.AppendInt(dst, retry.Milliseconds(), 10)
+	}
+	return append(dst, "\ndata: \n\n"...)
+}
