@@ -1,0 +1,201 @@
+package tools
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+
+	"github.com/toolcrib/toolcrib/internal/rawjson"
+)
+
+// Entrance is what a way in knows about the calls that arrive through it. It
+// is set on the context before the door, with WithEntrance.
+type Entrance struct {
+	// Peer reaches whoever waits for the answer. Nil drops progress and logs
+	// and refuses questions.
+	Peer Peer
+	// CallID is the caller's own id for the call. Empty means that the door
+	// makes one. Ids must be unique within a run.
+	CallID string
+	// IdempotencyKey, when not empty, is passed to tools that can use it and
+	// lets the call be repeated after it was delivered.
+	IdempotencyKey string
+	// Meta is the caller's _meta object, or empty.
+	Meta json.RawMessage
+	// Capabilities is what the caller can be asked.
+	Capabilities Capabilities
+}
+
+// Capabilities says what a caller can be asked through Call.Ask.
+type Capabilities struct {
+	Sampling, ElicitForm, ElicitURL, Roots bool
+}
+
+// Peer is the way back to whoever waits for a call's answer. Its methods are
+// called by many goroutines at once.
+type Peer interface {
+	// Progress passes on how far the call is.
+	Progress(ctx context.Context, p ProgressNote) error
+	// Log passes on a line for the caller's log.
+	Log(ctx context.Context, l LogNote) error
+	// Ask puts a question to the caller and waits for the answer.
+	Ask(ctx context.Context, q Question) (Answer, error)
+}
+
+// ProgressNote says how far a call is.
+type ProgressNote struct {
+	// Progress grows with each note.
+	Progress float64
+	// Total is what Progress grows to, or zero when that is not known.
+	Total float64
+	// Message is for people.
+	Message string
+	// Raw holds the note's parameters as an MCP server sent them, so that
+	// fields which this struct does not name pass on; the progress token in it
+	// is not the caller's. Empty for notes that begin here.
+	Raw json.RawMessage
+}
+
+// LogNote is one line for the caller's log.
+type LogNote struct {
+	// Level is a syslog word: debug, info, notice, warning, error, critical,
+	// alert or emergency.
+	Level string
+	// Logger names what speaks.
+	Logger string
+	// Data is any JSON value.
+	Data json.RawMessage
+}
+
+// Question is something that a tool asks its caller, in the form that MCP
+// gives it.
+type Question struct {
+	// Method is "elicitation/create", "sampling/createMessage" or
+	// "roots/list".
+	Method string
+	// Params are the parameters of that method.
+	Params json.RawMessage
+}
+
+// Answer is the result of a Question's method.
+type Answer struct{ Result json.RawMessage }
+
+// Call is one call on its way through the door. A tool finds it with CallFrom.
+// It is safe for concurrent use.
+type Call struct {
+	// ID identifies the call in events, records and results.
+	ID string
+	// Parent is the id of the call whose tool made this one, or empty.
+	Parent string
+	// RunID is the run that the call belongs to, or empty.
+	RunID string
+	// IdempotencyKey is the caller's, or empty.
+	IdempotencyKey string
+	// Meta is the caller's _meta object, or empty.
+	Meta json.RawMessage
+	// Capabilities is what the caller can be asked.
+	Capabilities Capabilities
+
+	peer    Peer
+	binding *binding
+	args    json.RawMessage // as validated, before injection
+	number  atomic.Int32
+	running atomic.Pointer[attempt] // the attempt that runs
+}
+
+// Attempt returns the number of the attempt that runs, counted from 1, or 0
+// before the first.
+func (c *Call) Attempt() int { return int(c.number.Load()) }
+
+// Digest returns the SHA-256, in hex, of the call's arguments: compacted, as
+// validated, without hidden ones.
+func (c *Call) Digest() string { return digestArgs(c.args) }
+
+func digestArgs(args json.RawMessage) string {
+	sum := sha256.Sum256(compact(args))
+	return hex.EncodeToString(sum[:])
+}
+
+// Progress tells the caller how far the call is. Without a caller that wants
+// to know, it does nothing.
+func (c *Call) Progress(ctx context.Context, p ProgressNote) error {
+	if c == nil || c.peer == nil {
+		return nil
+	}
+	return c.peer.Progress(ctx, p)
+}
+
+// Log sends a line to the caller's log. Without a caller that keeps one, it
+// does nothing.
+func (c *Call) Log(ctx context.Context, l LogNote) error {
+	if c == nil || c.peer == nil {
+		return nil
+	}
+	return c.peer.Log(ctx, l)
+}
+
+// Ask puts a question to the caller and waits for the answer. Meanwhile the
+// time limit of the attempt stands still. It returns ErrAskUnsupported when
+// nobody can be asked.
+func (c *Call) Ask(ctx context.Context, q Question) (Answer, error) {
+	if c == nil || c.peer == nil {
+		return Answer{}, fmt.Errorf("%w: %s: no caller waits that could answer", ErrAskUnsupported, q.Method)
+	}
+	if a := c.running.Load(); a != nil {
+		a.pause()
+		defer a.resume()
+	}
+	return c.peer.Ask(ctx, q)
+}
+
+// Progress tells the caller of the tool that runs on ctx how far it is; total
+// is zero when it is not known.
+func Progress(ctx context.Context, progress, total float64, message string) error {
+	return CallFrom(ctx).Progress(ctx, ProgressNote{Progress: progress, Total: total, Message: message})
+}
+
+type (
+	callKey     struct{}
+	entranceKey struct{}
+	catalogKey  struct{}
+)
+
+// WithEntrance returns a context whose next call arrives through e. A call
+// that a tool makes of its own inherits the peer and capabilities, not the id,
+// the idempotency key or the _meta.
+func WithEntrance(ctx context.Context, e Entrance) context.Context {
+	return context.WithValue(ctx, entranceKey{}, &e)
+}
+
+// CallFrom returns the call whose tool runs on ctx, or nil. The methods of a
+// nil Call are safe.
+func CallFrom(ctx context.Context) *Call {
+	c, _ := ctx.Value(callKey{}).(*Call)
+	return c
+}
+
+// WithCatalog returns a context that carries cat.
+func WithCatalog(ctx context.Context, cat ToolCatalog) context.Context {
+	return context.WithValue(ctx, catalogKey{}, cat)
+}
+
+// Catalog returns the catalog on the context, if there is one. A tool that a
+// catalog runs finds that catalog.
+func Catalog(ctx context.Context) (ToolCatalog, bool) {
+	cat, ok := ctx.Value(catalogKey{}).(ToolCatalog)
+	return cat, ok
+}
+
+// MustCatalog returns the catalog on the context. It panics with an error that
+// wraps ErrToolNotFound when there is none.
+func MustCatalog(ctx context.Context) ToolCatalog {
+	cat, ok := Catalog(ctx)
+	if !ok {
+		panic(fmt.Errorf("%w: no catalog on the context", ErrToolNotFound))
+	}
+	return cat
+}
+

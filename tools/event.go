@@ -1,0 +1,189 @@
+package tools
+
+import (
+	"context"
+	"time"
+
+	"github.com/toolcrib/toolcrib/events"
+	"github.com/toolcrib/toolcrib/identity"
+)
+
+// The event types of tool calls. A call gives at most one of Invoked, then
+// exactly one terminal event: Completed, Failed, InvalidArgs, Denied or
+// Unknown. PolicyExhausted comes just before the Failed that it explains.
+const (
+	EventTypeToolInvoked         events.EventType = "tool.invoked"
+	EventTypeToolCompleted       events.EventType = "tool.completed"
+	EventTypeToolFailed          events.EventType = "tool.failed"
+	EventTypeToolInvalidArgs     events.EventType = "tool.invalid_args"
+	EventTypeToolPolicyExhausted events.EventType = "tool.policy_exhausted"
+	// EventTypeToolDenied: a safety policy, a person or admission refused.
+	EventTypeToolDenied events.EventType = "tool.denied"
+	// EventTypeToolUnknown: no tool of that name is visible to the caller.
+	EventTypeToolUnknown events.EventType = "tool.unknown"
+	// EventTypeToolForgedArgs: a caller sent arguments that are hidden from
+	// it; they were removed and the call went on.
+	EventTypeToolForgedArgs events.EventType = "tool.forged_args"
+	// EventTypeToolAbandoned: a tool ignored the end of its context; its call
+	// was answered without it and goes on in the background.
+	EventTypeToolAbandoned events.EventType = "tool.abandoned"
+	// EventTypeCatalogChanged: tools were added, replaced or removed.
+	EventTypeCatalogChanged events.EventType = "catalog.changed"
+)
+
+// EventDefinitions lists the events of this package, for an events.Registry.
+func EventDefinitions() []events.Definition {
+	return []events.Definition{
+		events.Define[ToolInvokedPayload](EventTypeToolInvoked),
+		events.Define[ToolCompletedPayload](EventTypeToolCompleted),
+		events.Define[ToolFailedPayload](EventTypeToolFailed),
+		events.Define[ToolInvalidArgsPayload](EventTypeToolInvalidArgs),
+		events.Define[ToolPolicyExhaustedPayload](EventTypeToolPolicyExhausted),
+		events.Define[ToolDeniedPayload](EventTypeToolDenied),
+		events.Define[ToolUnknownPayload](EventTypeToolUnknown),
+		events.Define[ToolForgedArgsPayload](EventTypeToolForgedArgs),
+		events.Define[ToolAbandonedPayload](EventTypeToolAbandoned),
+		events.Define[CatalogChangedPayload](EventTypeCatalogChanged),
+	}
+}
+
+// ToolInvokedPayload: the call was admitted and its first attempt begins.
+type ToolInvokedPayload struct {
+	events.SafeSealed
+	Identity  identity.Quadruple
+	ToolName  string
+	Transport TransportKind
+	StartedAt time.Time
+}
+
+// ToolCompletedPayload: the call gave a result.
+type ToolCompletedPayload struct {
+	events.SafeSealed
+	Identity  identity.Quadruple
+	ToolName  string
+	Transport TransportKind
+	Attempts  int
+	// DurationMS counts from the start of the call, in milliseconds.
+	DurationMS int64
+	// IsError says that the result is the tool's own answer that it failed.
+	IsError bool
+}
+
+// ToolFailedPayload: the call gave no result.
+type ToolFailedPayload struct {
+	events.SafeSealed
+	Identity     identity.Quadruple
+	ToolName     string
+	Transport    TransportKind
+	Attempts     int
+	ErrorClass   ErrorClass
+	ErrorMessage string
+	// OutcomeUnknown says that the call may have had its effect.
+	OutcomeUnknown bool
+}
+
+// ToolInvalidArgsPayload: the arguments do not satisfy the schema. The error
+// says what was expected and never quotes a value.
+type ToolInvalidArgsPayload struct {
+	events.SafeSealed
+	Identity        identity.Quadruple
+	ToolName        string
+	Transport       TransportKind
+	ValidationError string
+}
+
+// ToolPolicyExhaustedPayload: every retry that the policy allows was used.
+type ToolPolicyExhaustedPayload struct {
+	events.SafeSealed
+	Identity  identity.Quadruple
+	ToolName  string
+	Transport TransportKind
+	Attempts  int
+	LastClass ErrorClass
+	LastError string
+}
+
+// ToolDeniedPayload: the call was refused before it began.
+type ToolDeniedPayload struct {
+	events.SafeSealed
+	Identity  identity.Quadruple
+	ToolName  string
+	Transport TransportKind
+	// Stage is what refused: "policy", "approval", "admission" or
+	// "middleware".
+	Stage  string
+	Reason string
+}
+
+// ToolUnknownPayload: the caller named a tool that it cannot see. It does not
+// tell whether the tool exists.
+type ToolUnknownPayload struct {
+	events.SafeSealed
+	Identity identity.Quadruple
+	ToolName string
+}
+
+// ToolForgedArgsPayload: a caller sent arguments that are hidden from it.
+type ToolForgedArgsPayload struct {
+	events.SafeSealed
+	Identity  identity.Quadruple
+	ToolName  string
+	Transport TransportKind
+	// Args names the arguments that were removed.
+	Args []string
+}
+
+// ToolAbandonedPayload: a tool did not return when its context ended.
+type ToolAbandonedPayload struct {
+	events.SafeSealed
+	Identity  identity.Quadruple
+	ToolName  string
+	Transport TransportKind
+}
+
+// CatalogChangedPayload: the catalog's tools changed. It names no tools,
+// because its readers need not see them all.
+type CatalogChangedPayload struct {
+	events.SafeSealed
+	Source                  ToolSourceID
+	Generation              uint64
+	Added, Updated, Removed int
+}
+
+// emitter publishes the events of one call. Without an identity on the call's
+// context it publishes nothing.
+type emitter struct {
+	first, second events.EventBus
+	who           identity.Quadruple
+	tool, call    string
+}
+
+func newEmitter(ctx context.Context, tool string, buses ...events.EventBus) emitter {
+	e := emitter{tool: tool}
+	who, ok := identity.QuadrupleFrom(ctx)
+	if !ok {
+		return e
+	}
+	e.who = who
+	for _, b := range buses {
+		switch {
+		case b == nil || b == e.first:
+		case e.first == nil:
+			e.first = b
+		default:
+			e.second = b
+		}
+	}
+	return e
+}
+
+func (e *emitter) silent() bool { return e.first == nil }
+
+// emit publishes; an event that a bus refuses is lost, and the call goes on.
+func (e *emitter) emit(ctx context.Context, t events.EventType, p events.Payload, at time.Time) {
+	ev := events.Event{Type: t, Time: at, Identity: e.who, Tool: e.tool, CallID: e.call, Payload: p}
+	_ = e.first.Publish(ctx, ev)
+	if e.second != nil {
+		_ = e.second.Publish(ctx, ev)
+	}
+}
