@@ -7,6 +7,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/getkin/kin-openapi/openapi3"
 )
 
 func gitea(t *testing.T) *api {
@@ -65,5 +67,38 @@ func TestAnswerNamesItsOperation(t *testing.T) {
 	}
 	if id := w.Header().Get("X-Operation-Id"); id != "repoSearch" {
 		t.Errorf("X-Operation-Id = %q", id)
+	}
+}
+
+// Every sample must fit the schema that it was made from; a client may check it.
+func TestSamplesFitTheirSchema(t *testing.T) {
+	doc, err := openapi3.NewLoader().LoadFromFile("../testdata/gitea.openapi.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for _, path := range doc.Paths.Map() {
+		for _, op := range path.Operations() {
+			_, response := success(op)
+			if response == nil || response.Content.Get("application/json") == nil {
+				continue
+			}
+			schema := response.Content.Get("application/json").Schema
+			text, err := json.Marshal(sample(schema, nil))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var value any
+			if err := json.Unmarshal(text, &value); err != nil {
+				t.Fatal(err)
+			}
+			if err := schema.Value.VisitJSON(value); err != nil {
+				t.Errorf("%s: %v", op.OperationID, err)
+			}
+			checked++
+		}
+	}
+	if checked < 100 {
+		t.Errorf("only %d operations answer with JSON", checked)
 	}
 }

@@ -112,10 +112,8 @@ func scalar(schema *openapi3.Schema) any {
 		return 1
 	case schema.Type.Is("boolean"):
 		return true
-	case schema.Type.Is("string"):
+	default: // text, or a schema that allows anything
 		return text(schema.Format)
-	default:
-		return nil
 	}
 }
 
