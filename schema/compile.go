@@ -1,0 +1,266 @@
+package schema
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/toolcrib/toolcrib/internal/rawjson"
+)
+
+// Limits of a schema.
+const (
+	// MaxSchemaBytes is the size of the largest schema, resources apart.
+	MaxSchemaBytes = 4 << 20
+	// MaxDepth is how deep arrays and objects of a schema or a document nest.
+	MaxDepth = rawjson.DefaultMaxDepth
+
+	maxPatternBytes = 16 << 10
+	maxExponent     = 4096
+)
+
+// Draft is a version of JSON Schema.
+type Draft int
+
+// The drafts. The zero Draft is 2020-12.
+const (
+	DraftDefault Draft = 0
+	Draft4       Draft = 4
+	Draft6       Draft = 6
+	Draft7       Draft = 7
+	Draft2019    Draft = 2019
+	Draft2020    Draft = 2020
+)
+
+// Options change how a schema is compiled. The zero value, like nil, is the
+// default.
+type Options struct {
+	// Draft applies to schemas without $schema.
+	Draft Draft
+	// AssertFormat makes "format" an assertion. By default it is an annotation,
+	// in every draft, unless a 2020-12 meta-schema demands the vocabulary
+	// format-assertion.
+	AssertFormat bool
+	// Resources are schemas that $ref and $schema may name, by absolute URL.
+	// Nothing is ever loaded from a network or a file system.
+	Resources map[string]json.RawMessage
+}
+
+// A Schema is a compiled JSON Schema. It is immutable and safe for concurrent
+// use.
+type Schema struct {
+	raw     json.RawMessage
+	root    *node
+	pool    sync.Pool // of *checker
+	trivial bool
+}
+
+// baseURL is what relative references of a schema without an absolute $id
+// resolve against.
+const baseURL = "schema:///root.json"
+
+// Compile compiles a schema. Empty raw means the schema that accepts
+// everything. The error is a [*CompileError].
+func Compile(raw json.RawMessage, opts *Options) (*Schema, error) {
+	if opts == nil {
+		opts = &Options{}
+	}
+	raw = bytes.Clone(rawjson.Trim(raw))
+	if len(raw) == 0 {
+		return newSchema(nil, anyNode), nil
+	}
+	full, err := compileFull(raw, opts)
+	if err != nil {
+		return nil, err
+	}
+	root, err := translate(full, opts)
+	if err != nil {
+		return nil, err
+	}
+	return newSchema(raw, root), nil
+}
+
+func newSchema(raw json.RawMessage, root *node) *Schema {
+	s := &Schema{raw: raw, root: root, trivial: root == nil || root.any}
+	s.pool.New = func() any { return new(checker) }
+	return s
+}
+
+// Raw returns the schema as it was given to [Compile], nil when it was empty.
+// The caller must not modify it.
+func (s *Schema) Raw() json.RawMessage { return s.raw }
+
+// Trivial reports whether the schema accepts every well-formed document.
+func (s *Schema) Trivial() bool { return s.trivial }
+
+// compileFull compiles with the full validator, which checks the schema against
+// its meta-schema and resolves every reference.
+func compileFull(raw json.RawMessage, opts *Options) (*jsonschema.Schema, error) {
+	doc, err := decodeSchema(raw)
+	if err != nil {
+		return nil, err
+	}
+	c := jsonschema.NewCompiler()
+	c.DefaultDraft(opts.Draft.full())
+	c.UseRegexpEngine(compilePattern)
+	c.UseLoader(noLoader{})
+	if opts.AssertFormat {
+		c.AssertFormat()
+	}
+	if err := c.AddResource(baseURL, doc); err != nil {
+		return nil, compileError(err)
+	}
+	for url, res := range opts.Resources {
+		if err := addResource(c, url, res); err != nil {
+			return nil, err
+		}
+	}
+	full, err := c.Compile(baseURL)
+	if err != nil {
+		return nil, compileError(err)
+	}
+	return full, nil
+}
+
+func addResource(c *jsonschema.Compiler, url string, raw json.RawMessage) error {
+	doc, err := decodeSchema(raw)
+	if err == nil {
+		err = c.AddResource(url, doc)
+	}
+	var exists *jsonschema.ResourceExistsError
+	if err == nil || errors.As(err, &exists) {
+		return nil // the standard meta-schemas are built in
+	}
+	return &CompileError{Reason: fmt.Sprintf("resource %q: %v", url, err), Err: err}
+}
+
+func (d Draft) full() *jsonschema.Draft {
+	switch d {
+	case Draft4:
+		return jsonschema.Draft4
+	case Draft6:
+		return jsonschema.Draft6
+	case Draft7:
+		return jsonschema.Draft7
+	case Draft2019:
+		return jsonschema.Draft2019
+	}
+	return jsonschema.Draft2020
+}
+
+// decodeSchema parses a schema after making sure that it is bounded and
+// unambiguous.
+func decodeSchema(raw []byte) (any, error) {
+	if len(raw) > MaxSchemaBytes {
+		return nil, &CompileError{Reason: fmt.Sprintf("larger than %d bytes", MaxSchemaBytes)}
+	}
+	if err := rawjson.Check(raw, rawjson.Options{}); err != nil {
+		err = documentError(err)
+		return nil, &CompileError{Reason: err.Error(), Err: err}
+	}
+	if at := unboundedNumber(raw); at >= 0 {
+		return nil, &CompileError{Path: rawjson.PointerTo(raw, at), Reason: "number out of range"}
+	}
+	return decode(raw)
+}
+
+// decode parses a well-formed value, keeping numbers as they are written.
+func decode(raw []byte) (any, error) {
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	var v any
+	if err := dec.Decode(&v); err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// unboundedNumber returns the offset of the first number in a well-formed value
+// that is too long or too large for exact arithmetic, or -1.
+func unboundedNumber(raw []byte) int {
+	for i := 0; i < len(raw); {
+		switch c := raw[i]; {
+		case c == '"':
+			i, _, _ = rawjson.ScanString(raw, i)
+		case c == '-' || '0' <= c && c <= '9':
+			end, _, _ := rawjson.ScanNumber(raw, i)
+			if end-i > 3*maxExponent || !parseDecimal(raw[i:end]).bounded() {
+				return i
+			}
+			i = end
+		default:
+			i++
+		}
+	}
+	return -1
+}
+
+// noLoader refuses to load anything.
+type noLoader struct{}
+
+func (noLoader) Load(string) (any, error) { return nil, fs.ErrNotExist }
+
+// compileError rewrites an error of the full validator, whose URLs a reader of
+// the schema has never seen.
+func compileError(err error) error {
+	var (
+		invalid *jsonschema.SchemaValidationError
+		pointer *jsonschema.JSONPointerNotFoundError
+		anchor  *jsonschema.AnchorNotFoundError
+		load    *jsonschema.LoadURLError
+		pattern *jsonschema.InvalidRegexError
+	)
+	out := &CompileError{Err: err}
+	switch {
+	case errors.As(err, &invalid):
+		out.Path, out.Reason = deepest(invalid.Err)
+	case errors.As(err, &pointer):
+		out.Reason = fmt.Sprintf("$ref %q points to nothing", local(pointer.URL))
+	case errors.As(err, &anchor):
+		out.Reason = fmt.Sprintf("$ref %q points to nothing", local(anchor.Reference))
+	case errors.As(err, &load):
+		out.Reason = fmt.Sprintf("$ref %q is not among the given resources, and nothing is loaded from elsewhere", local(load.URL))
+	case errors.As(err, &pattern):
+		out.Path, out.Reason = strings.TrimPrefix(local(pattern.URL), "#"), pattern.Err.Error()
+	default:
+		out.Reason = local(err.Error())
+	}
+	return out
+}
+
+func local(url string) string {
+	url = strings.ReplaceAll(url, baseURL, "")
+	return clip(strings.ReplaceAll(url, "schema:///", ""), 256)
+}
+
+// deepest finds the most specific cause of a schema's own violation of its
+// meta-schema.
+func deepest(err error) (path, reason string) {
+	var verr *jsonschema.ValidationError
+	if !errors.As(err, &verr) {
+		return "", local(err.Error())
+	}
+	for len(verr.Causes) > 0 {
+		verr = slices.MaxFunc(verr.Causes, func(a, b *jsonschema.ValidationError) int {
+			return len(a.InstanceLocation) - len(b.InstanceLocation)
+		})
+	}
+	_, reason = describe(verr)
+	return pointer(verr.InstanceLocation), reason
+}
+
+func pointer(tokens []string) string {
+	var sb strings.Builder
+	for _, t := range tokens {
+		sb.WriteByte('/')
+		sb.WriteString(rawjson.EscapePointer(clip(t, maxName)))
+	}
+	return clip(sb.String(), 256)
+}

@@ -1,0 +1,2 @@
+// Package schema derives, compiles and checks JSON Schemas.
+package schema

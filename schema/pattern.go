@@ -1,0 +1,192 @@
+package schema
+
+import (
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/dlclark/regexp2"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+)
+
+// pattern is a compiled regular expression with the meaning that ECMA-262 gives
+// it. It has one of the two engines.
+type pattern struct {
+	source string
+	linear *regexp.Regexp  // where its syntax says exactly the same
+	back   *regexp2.Regexp // with look-around and back-references
+}
+
+// maxMatchTime bounds one match of the backtracking engine; what takes longer
+// does not match.
+const maxMatchTime = 100 * time.Millisecond
+
+// String returns the pattern as the schema has it.
+func (p *pattern) String() string { return p.source }
+
+// MatchString reports whether s contains a match.
+func (p *pattern) MatchString(s string) bool {
+	if p.linear != nil {
+		return p.linear.MatchString(s)
+	}
+	ok, err := p.back.MatchString(s)
+	return ok && err == nil
+}
+
+// backtrackUnit is how much time of the backtracking engine counts as one unit
+// of a check's budget.
+const backtrackUnit = 200 * time.Nanosecond
+
+// match matches a text of the document. The time that backtracking takes is
+// taken from the budget.
+func (c *checker) match(p *pattern, text []byte) bool {
+	if p.linear != nil {
+		return p.linear.Match(text)
+	}
+	begin := time.Now()
+	ok, err := p.back.MatchString(string(text))
+	if c.budget -= int(time.Since(begin) / backtrackUnit); err != nil {
+		c.budget, c.exhausted = 0, true
+	}
+	return ok && err == nil
+}
+
+func compilePattern(source string) (jsonschema.Regexp, error) {
+	if len(source) > maxPatternBytes {
+		return nil, fmt.Errorf("regular expression longer than %d bytes", maxPatternBytes)
+	}
+	if text, ok := linearSyntax(source); ok {
+		if re, err := regexp.Compile(text); err == nil {
+			return &pattern{source: source, linear: re}, nil
+		}
+	}
+	re, err := regexp2.Compile(source, regexp2.ECMAScript|regexp2.Unicode)
+	if err != nil {
+		// The engine's own message quotes the whole expression.
+		return nil, errors.New("invalid regular expression")
+	}
+	re.MatchTimeout = maxMatchTime
+	return &pattern{source: source, back: re}, nil
+}
+
+const (
+	ecmaSpace    = `\t\n\v\f\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
+	ecmaNotSpace = `\x{0}-\x{8}\x{e}-\x{1f}!-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}` +
+		`\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{fefe}\x{ff00}-\x{10ffff}`
+	ecmaDot = `[^\n\r\x{2028}\x{2029}]`
+)
+
+// linearSyntax rewrites an ECMA-262 expression to one for package regexp that
+// means the same, and reports whether it could.
+func linearSyntax(source string) (string, bool) {
+	var sb strings.Builder
+	inClass := false
+	for i := 0; i < len(source); i++ {
+		switch c := source[i]; {
+		case c == '\\':
+			text, n := linearEscape(source[i:], inClass)
+			if n == 0 {
+				return "", false
+			}
+			sb.WriteString(text)
+			i += n - 1
+		case inClass && c == '[':
+			sb.WriteString(`\[`)
+		case inClass && c == ']':
+			inClass = false
+			sb.WriteByte(c)
+		case !inClass && c == '[':
+			inClass = true
+			rest := strings.TrimPrefix(source[i+1:], "^")
+			if strings.HasPrefix(rest, "]") {
+				return "", false
+			}
+			sb.WriteByte(c)
+		case !inClass && c == '.':
+			sb.WriteString(ecmaDot)
+		case !inClass && c == '(' && !plainGroup(source[i:]):
+			return "", false
+		default:
+			sb.WriteByte(c)
+		}
+	}
+	return sb.String(), !inClass
+}
+
+// plainGroup reports whether the group that rest starts with captures, or is a
+// non-capturing or named one.
+func plainGroup(rest string) bool {
+	if !strings.HasPrefix(rest, "(?") || strings.HasPrefix(rest, "(?:") {
+		return true
+	}
+	return strings.HasPrefix(rest, "(?<") && !strings.HasPrefix(rest, "(?<=") && !strings.HasPrefix(rest, "(?<!")
+}
+
+// linearEscape rewrites the escape that rest starts with and returns its length
+// in rest, 0 when it has no equal.
+func linearEscape(rest string, inClass bool) (text string, n int) {
+	if len(rest) < 2 {
+		return "", 0
+	}
+	switch c := rest[1]; c {
+	case 'd', 'D', 'w', 'W', 't', 'n', 'v', 'f', 'r':
+		return rest[:2], 2
+	case 'b', 'B':
+		if inClass {
+			return "", 0
+		}
+		return rest[:2], 2
+	case 's':
+		return classText(ecmaSpace, inClass), 2
+	case 'S':
+		return classText(ecmaNotSpace, inClass), 2
+	case 'x':
+		return hexEscape(rest, 2)
+	case 'u':
+		return hexEscape(rest, 4)
+	case 'p', 'P':
+		return propertyEscape(rest)
+	default:
+		if strings.IndexByte(`^$\.*+?()[]{}|/-`, c) < 0 {
+			return "", 0
+		}
+		if c == '/' {
+			return "/", 2
+		}
+		return rest[:2], 2
+	}
+}
+
+func classText(class string, inClass bool) string {
+	if inClass {
+		return class
+	}
+	return "[" + class + "]"
+}
+
+// hexEscape rewrites \xHH and \uHHHH, save for the halves of a surrogate pair.
+func hexEscape(rest string, digits int) (string, int) {
+	if len(rest) < 2+digits {
+		return "", 0
+	}
+	hex := rest[2 : 2+digits]
+	if strings.Trim(hex, "0123456789abcdefABCDEF") != "" {
+		return "", 0
+	}
+	if digits == 4 && (hex[0] == 'd' || hex[0] == 'D') && hex[1] >= '8' {
+		return "", 0
+	}
+	return `\x{` + hex + `}`, 2 + digits
+}
+
+// propertyEscape keeps the one- and two-letter general categories, which both
+// syntaxes have.
+func propertyEscape(rest string) (string, int) {
+	end := strings.IndexByte(rest, '}')
+	if len(rest) < 4 || rest[2] != '{' || end < 4 || end > 5 {
+		return "", 0
+	}
+	return rest[:end+1], end + 1
+}
