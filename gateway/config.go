@@ -1,0 +1,227 @@
+package gateway
+
+import (
+	"time"
+
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// DefaultListen is the address that serves when the configuration names none.
+const DefaultListen = "127.0.0.1:7711"
+
+// Config is what toolcrib.yaml says. The zero value is valid: nothing but what
+// Options registers. A Config that was made in Go is checked by Open as one
+// that was parsed; its errors then carry no position.
+type Config struct {
+	// Listen is the address of the network entrance. Empty means
+	// DefaultListen for a program that listens at all.
+	Listen string `yaml:"listen" doc:"Address of the network entrance, host:port."`
+	// DataDir is where state is kept.
+	DataDir string `yaml:"data_dir" doc:"Folder for state. Relative paths start at this file's folder."`
+	// AllowedOrigins and AllowedHosts add to what a loopback entrance accepts
+	// by itself.
+	AllowedOrigins []string  `yaml:"allowed_origins" doc:"Browser origins that may call, beside those of this machine."`
+	AllowedHosts   []string  `yaml:"allowed_hosts" doc:"Values of the Host header to accept, beside those of this machine."`
+	Tools          Tools     `yaml:"tools" doc:"The tools and where they come from."`
+	Artifacts      Artifacts `yaml:"artifacts" doc:"Large results."`
+	Planner        Planner   `yaml:"planner" doc:"How a model's turn is run."`
+	Limits         Limits    `yaml:"limits" doc:"Bounds of time and size."`
+
+	file   string         // as given to Load or Parse
+	dir    string         // where relative paths start
+	places map[string]pos // of every value that the file holds, by path
+}
+
+// Tools is the tools section.
+type Tools struct {
+	Entries        []Entry         `yaml:"entries" doc:"What the operator says of single tools, by canonical name."`
+	BuiltIn        []string        `yaml:"built_in" doc:"Tools that come with Toolcrib, by name."`
+	MCPServers     []MCPServer     `yaml:"mcp_servers" doc:"MCP servers whose tools are offered."`
+	OpenAPI        []OpenAPI       `yaml:"openapi" doc:"OpenAPI documents whose operations are offered."`
+	HTTPManifests  []HTTPManifest  `yaml:"http_manifests" doc:"Files that describe HTTP endpoints as tools."`
+	UTCP           []UTCP          `yaml:"utcp" doc:"UTCP manuals whose tools are offered."`
+	A2APeers       []A2APeer       `yaml:"a2a_peers" doc:"A2A agents whose skills are offered."`
+	OAuthProviders []OAuthProvider `yaml:"oauth_providers" doc:"Where callers obtain tokens for the services behind tools."`
+	GrantedScopes  []string        `yaml:"granted_scopes" doc:"Scopes of the local caller, who needs no authentication."`
+}
+
+// Entry is what the operator says of one tool. What it leaves out stays as the
+// tool's author or source has it.
+type Entry struct {
+	Name        string            `yaml:"name" rule:"required,name" doc:"Canonical name of the tool."`
+	LoadingMode tools.LoadingMode `yaml:"loading_mode" rule:"enum=always|deferred" doc:"Whether a model is told of the tool from the start or finds it by search."`
+	Description string            `yaml:"description" doc:"Replaces the description."`
+	Tags        []string          `yaml:"tags" doc:"Added to the tool's tags."`
+	AuthScopes  []string          `yaml:"auth_scopes" doc:"Scopes that a caller must hold as well."`
+	SideEffect  tools.SideEffect  `yaml:"side_effect" rule:"enum=pure|read|write|external|stateful" doc:"What a call changes."`
+	Safety      *Safety           `yaml:"safety" doc:"What is known about the effects of a call."`
+	Policy      *Policy           `yaml:"policy" doc:"Attempts and time limits; each key that is set replaces that of the tool."`
+	Category    string            `yaml:"category" doc:"A label for grouping."`
+	Namespace   string            `yaml:"namespace" doc:"Replaces the group that the tool belongs to."`
+	Exclusive   *bool             `yaml:"exclusive" doc:"Calls of one turn run one after the other."`
+	Tenants     []string          `yaml:"tenants" doc:"The only tenants that see the tool."`
+	Approval    *Approval         `yaml:"approval" doc:"Whether a person must agree to calls."`
+	OAuth       *OAuthRequirement `yaml:"oauth" doc:"The token that a call needs."`
+}
+
+// Safety is what the operator knows about the effects of a call.
+type Safety struct {
+	ReadOnly          tools.Flag `yaml:"read_only" doc:"A call changes nothing."`
+	Destructive       tools.Flag `yaml:"destructive" doc:"A call may overwrite or delete."`
+	Idempotent        tools.Flag `yaml:"idempotent" doc:"Repeating a call has no further effect."`
+	OpenWorld         tools.Flag `yaml:"open_world" doc:"A call reaches things outside the tool's own domain."`
+	Filesystem        tools.Flag `yaml:"filesystem" doc:"A call reads or writes files."`
+	Process           tools.Flag `yaml:"process" doc:"A call starts processes."`
+	Spend             tools.Flag `yaml:"spend" doc:"A call may cost money."`
+	NeedsConfirmation tools.Flag `yaml:"needs_confirmation" doc:"A person must agree to each call."`
+	WorkspaceRoot     string     `yaml:"workspace_root" doc:"The only folder that a call may touch."`
+	Redaction         string     `yaml:"redaction" doc:"Name of the redaction policy for results."`
+}
+
+// Policy is a reliability shell in the words of the file. Each key that is
+// absent keeps its default.
+type Policy struct {
+	// MaxAttempts counts the first attempt too: 1 means no retry.
+	MaxAttempts int `yaml:"max_attempts" rule:"min=1,max=100" doc:"Attempts in all, the first one included."`
+	// TimeoutMS is for one attempt, in milliseconds; negative means no limit.
+	TimeoutMS     int                `yaml:"timeout_ms" doc:"Time limit of one attempt in milliseconds; 0 is the default, negative is none."`
+	RetryOn       []tools.ErrorClass `yaml:"retry_on" rule:"enum=transient|timeout|5xx|permanent" doc:"Kinds of failure to repeat; permanent never is."`
+	BackoffBaseMS int                `yaml:"backoff_base_ms" rule:"min=0" doc:"Pause before the first retry in milliseconds."`
+	BackoffMult   float64            `yaml:"backoff_mult" rule:"min=0" doc:"Factor from one pause to the next."`
+	BackoffMaxMS  int                `yaml:"backoff_max_ms" rule:"min=0" doc:"Longest pause in milliseconds."`
+}
+
+// Approval says whether a person must agree to calls of a tool.
+type Approval struct {
+	Policy      string   `yaml:"policy" rule:"enum=auto|gated|denied" doc:"auto runs, gated asks a person, denied refuses."`
+	Reason      string   `yaml:"reason" doc:"Shown to the person who decides."`
+	RequireTags []string `yaml:"require_tags" doc:"Tags that who decides must have."`
+}
+
+// OAuthRequirement names the token that calls of a tool need.
+type OAuthRequirement struct {
+	Provider     string `yaml:"provider" rule:"required" doc:"Name of one of tools.oauth_providers."`
+	BindingScope string `yaml:"binding_scope" rule:"enum=global|tenant|user|session" doc:"Whom a token belongs to."`
+}
+
+// MCPServer is one MCP server whose tools are offered.
+type MCPServer struct {
+	Name          string            `yaml:"name" rule:"required,name" doc:"Name of the source, and prefix of its tools."`
+	TransportMode string            `yaml:"transport_mode" rule:"enum=auto|stdio|streamable_http|sse" doc:"How the server is reached; auto follows from command or url."`
+	URL           string            `yaml:"url" rule:"url" doc:"Address of an HTTP server."`
+	Command       []string          `yaml:"command" doc:"Program of a stdio server and its arguments."`
+	Env           map[string]string `yaml:"env" rule:"secret" doc:"Environment of the program; values may hold ${NAME} or be file:PATH."`
+	Headers       map[string]string `yaml:"headers" rule:"secret" doc:"Headers of each request; values may hold ${NAME} or be file:PATH."`
+	KeepAlive     Duration          `yaml:"keep_alive" doc:"Pause between pings, such as 30s."`
+	Prefix        string            `yaml:"prefix" doc:"What stands before the server's tool names; none for nothing."`
+	Policy        *Policy           `yaml:"policy" doc:"Attempts and time limits of the server's tools."`
+	ToolPolicies  map[string]Policy `yaml:"tool_policies" doc:"Attempts and time limits by the server's own tool name."`
+	Include       []string          `yaml:"include" doc:"Patterns of the server's tool names to offer; all when absent."`
+	Exclude       []string          `yaml:"exclude" doc:"Patterns of the server's tool names to leave out."`
+	Session       string            `yaml:"session" rule:"enum=shared|session|call" doc:"Whether callers share one connection."`
+}
+
+// OpenAPI is one OpenAPI document whose operations are offered.
+type OpenAPI struct {
+	Name         string            `yaml:"name" rule:"required,name" doc:"Name of the source, and prefix of its tools."`
+	Document     string            `yaml:"document" rule:"required" doc:"File or URL of the document."`
+	ServerURL    string            `yaml:"server_url" rule:"url" doc:"Replaces the server of the document."`
+	Auth         *Auth             `yaml:"auth" doc:"Credential of each request."`
+	Headers      map[string]string `yaml:"headers" rule:"secret" doc:"Headers of each request; values may hold ${NAME} or be file:PATH."`
+	Include      []string          `yaml:"include" doc:"Patterns of the operations to offer; all when absent."`
+	Exclude      []string          `yaml:"exclude" doc:"Patterns of the operations to leave out."`
+	Prefix       string            `yaml:"prefix" doc:"What stands before the operations' names; none for nothing."`
+	AllowPrivate bool              `yaml:"allow_private" doc:"Permits addresses of private networks and of this machine."`
+	Policy       *Policy           `yaml:"policy" doc:"Attempts and time limits of the operations."`
+}
+
+// HTTPManifest is one file that describes HTTP endpoints as tools.
+type HTTPManifest struct {
+	Name         string  `yaml:"name" rule:"name" doc:"Name of the source; the file's name when absent."`
+	File         string  `yaml:"file" rule:"required" doc:"The manifest."`
+	AllowPrivate bool    `yaml:"allow_private" doc:"Permits addresses of private networks and of this machine."`
+	Policy       *Policy `yaml:"policy" doc:"Attempts and time limits of its tools."`
+}
+
+// UTCP is one UTCP manual whose tools are offered.
+type UTCP struct {
+	Name         string            `yaml:"name" rule:"required,name" doc:"Name of the source, and prefix of its tools."`
+	Manual       string            `yaml:"manual" rule:"required" doc:"File or URL of the manual."`
+	ServerURL    string            `yaml:"server_url" rule:"url" doc:"Replaces the server of the manual."`
+	Auth         *Auth             `yaml:"auth" doc:"Credential of each request."`
+	Headers      map[string]string `yaml:"headers" rule:"secret" doc:"Headers of each request."`
+	Include      []string          `yaml:"include" doc:"Patterns of the tools to offer; all when absent."`
+	Exclude      []string          `yaml:"exclude" doc:"Patterns of the tools to leave out."`
+	Prefix       string            `yaml:"prefix" doc:"What stands before the tools' names; none for nothing."`
+	AllowPrivate bool              `yaml:"allow_private" doc:"Permits addresses of private networks and of this machine."`
+	Policy       *Policy           `yaml:"policy" doc:"Attempts and time limits of the tools."`
+}
+
+// Auth is the credential of an HTTP source.
+type Auth struct {
+	Kind   string `yaml:"kind" rule:"required,enum=api_key|bearer|cookie|basic" doc:"How the credential is sent."`
+	Header string `yaml:"header" doc:"Header of an api_key."`
+	Query  string `yaml:"query" doc:"Query parameter of an api_key."`
+	Cookie string `yaml:"cookie" doc:"Name of a cookie."`
+	Secret string `yaml:"secret" rule:"required,secret" doc:"Reference to the secret: ${NAME} or file:PATH."`
+}
+
+// A2APeer is one A2A agent whose skills are offered.
+type A2APeer struct {
+	URL                   string   `yaml:"url" rule:"required,url" doc:"Address of the agent."`
+	TrustTier             int      `yaml:"trust_tier" rule:"min=1,max=5" doc:"From 1, trusted most, to 5."`
+	LatencyTierMS         int      `yaml:"latency_tier_ms" rule:"min=0" doc:"Usual time of an answer in milliseconds."`
+	AllowInsecureLoopback bool     `yaml:"allow_insecure_loopback" doc:"Permits plain HTTP on this machine."`
+	AgentCardTTL          Duration `yaml:"agent_card_ttl" doc:"How long the agent's card is kept, such as 10m."`
+}
+
+// OAuthProvider says where callers obtain tokens.
+type OAuthProvider struct {
+	Name            string            `yaml:"name" rule:"required,name" doc:"Name that entries refer to."`
+	Driver          string            `yaml:"driver" rule:"enum=oauth2" doc:"The protocol."`
+	ClientIDEnv     string            `yaml:"client_id_env" doc:"Environment variable that holds the client id."`
+	ClientSecretEnv string            `yaml:"client_secret_env" doc:"Environment variable that holds the client secret."`
+	Scopes          []string          `yaml:"scopes" doc:"Scopes to ask for."`
+	AuthURL         string            `yaml:"auth_url" rule:"url" doc:"Where a person agrees."`
+	TokenURL        string            `yaml:"token_url" rule:"url" doc:"Where a code becomes a token."`
+	RedirectURL     string            `yaml:"redirect_url" rule:"url" doc:"Where the person comes back to."`
+	Extra           map[string]string `yaml:"extra" doc:"Further parameters of the request."`
+}
+
+// Artifacts is about large results.
+type Artifacts struct {
+	HeavyOutputThresholdBytes int `yaml:"heavy_output_threshold_bytes" rule:"min=1" doc:"Results above this size are kept aside, in bytes."`
+}
+
+// Planner is about how a model's turn is run.
+type Planner struct {
+	ParallelToolCalls *bool `yaml:"parallel_tool_calls" doc:"Whether the calls of one turn run at the same time."`
+}
+
+// Limits are bounds of time and size. Zero means the default of each.
+type Limits struct {
+	// MaxMessageBytes bounds one message of a caller and of a source, in
+	// bytes.
+	MaxMessageBytes int64 `yaml:"max_message_bytes" rule:"min=1024" doc:"Largest message of a caller or a source, in bytes."`
+	// ConnectTimeoutMS bounds one attempt to reach a source; 60 s when 0.
+	ConnectTimeoutMS int `yaml:"connect_timeout_ms" rule:"min=1" doc:"Time limit of one attempt to reach a source, in milliseconds."`
+	// DrainTimeoutMS bounds how long calls may go on after the end was asked
+	// for; 20 s when 0.
+	DrainTimeoutMS int `yaml:"drain_timeout_ms" rule:"min=1" doc:"How long calls may go on after the end was asked for, in milliseconds."`
+}
+
+// Duration is a length of time, written as Go writes it: 30s, 10m.
+type Duration time.Duration
+
+// UnmarshalText accepts what time.ParseDuration does, without a sign.
+func (d *Duration) UnmarshalText(b []byte) error {
+	v, err := time.ParseDuration(string(b))
+	if err != nil || v < 0 {
+		return errNotDuration
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalText writes the form that UnmarshalText reads.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
