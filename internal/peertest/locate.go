@@ -1,6 +1,7 @@
 package peertest
 
 import (
+	"encoding/json"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -48,6 +49,24 @@ func NPM(t testing.TB, file string) string {
 		t.Fatalf("peertest: the peer %s is not installed; run scripts/peers (%v)", file, err)
 	}
 	return path
+}
+
+// Pinned returns the version of an npm peer that test/peers/package.json pins.
+func Pinned(t testing.TB, name string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(Root(t), "test", "peers", "package.json"))
+	if err != nil {
+		t.Fatalf("peertest: %v", err)
+	}
+	var manifest struct{ Dependencies map[string]string }
+	if err := json.Unmarshal(text, &manifest); err != nil {
+		t.Fatalf("peertest: test/peers/package.json: %v", err)
+	}
+	version, ok := manifest.Dependencies[name]
+	if !ok {
+		t.Fatalf("peertest: test/peers/package.json does not pin %s", name)
+	}
+	return version
 }
 
 func peersDir(t testing.TB) string {

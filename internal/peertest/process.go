@@ -57,7 +57,7 @@ func Start(t testing.TB, cmd *exec.Cmd) *Process {
 	t.Cleanup(func() {
 		p.Stop()
 		if t.Failed() {
-			t.Logf("output of %s:\n%s", p.name, p.Output())
+			t.Logf("output of %s:\n%s", p.name, tail(p.Output()))
 		}
 	})
 	return p
@@ -141,9 +141,9 @@ func (p *Process) Line(t testing.TB, pattern string) []string {
 			if match, _ := p.match(re); match != nil {
 				return match
 			}
-			t.Fatalf("peertest: %s ended (%v) before it printed %q:\n%s", p.name, p.exitError(), pattern, p.Output())
+			t.Fatalf("peertest: %s ended (%v) before it printed %q:\n%s", p.name, p.exitError(), pattern, tail(p.Output()))
 		case <-limit.C:
-			t.Fatalf("peertest: %s did not print %q within %s:\n%s", p.name, pattern, readyLimit, p.Output())
+			t.Fatalf("peertest: %s did not print %q within %s:\n%s", p.name, pattern, readyLimit, tail(p.Output()))
 		}
 	}
 }
@@ -175,9 +175,9 @@ func (p *Process) Answers(t testing.TB, url string) {
 		select {
 		case <-tick.C:
 		case <-p.done:
-			t.Fatalf("peertest: %s ended (%v) before %s answered:\n%s", p.name, p.exitError(), url, p.Output())
+			t.Fatalf("peertest: %s ended (%v) before %s answered:\n%s", p.name, p.exitError(), url, tail(p.Output()))
 		case <-ctx.Done():
-			t.Fatalf("peertest: %s: %s did not answer within %s: %v\n%s", p.name, url, readyLimit, err, p.Output())
+			t.Fatalf("peertest: %s: %s did not answer within %s: %v\n%s", p.name, url, readyLimit, err, tail(p.Output()))
 		}
 	}
 }
@@ -226,7 +226,7 @@ func (p *Process) Wait(t testing.TB) error {
 	case <-p.done:
 		return p.exitError()
 	case <-time.After(readyLimit):
-		t.Fatalf("peertest: %s still runs after %s:\n%s", p.name, readyLimit, p.Output())
+		t.Fatalf("peertest: %s still runs after %s:\n%s", p.name, readyLimit, tail(p.Output()))
 		return nil
 	}
 }
@@ -254,6 +254,15 @@ func (p *Process) exitError() error {
 	return p.err
 }
 
+// tail is the end of a long output, which is where a failure shows.
+func tail(output string) string {
+	const most = 4 << 10
+	if len(output) <= most {
+		return output
+	}
+	return fmt.Sprintf("[%d bytes before]\n%s", len(output)-most, output[len(output)-most:])
+}
+
 // Run runs cmd to its end in a process group of its own and returns its stdout. The test fails when it
 // exits with another status than 0, with its whole output.
 func Run(t testing.TB, cmd *exec.Cmd) string {
@@ -263,7 +272,7 @@ func Run(t testing.TB, cmd *exec.Cmd) string {
 		t.Fatalf("peertest: %s: %v", p.name, err)
 	}
 	if err := p.Wait(t); err != nil {
-		t.Fatalf("peertest: %s: %v\n%s", p.name, err, p.Output())
+		t.Fatalf("peertest: %s: %v\n%s", p.name, err, tail(p.Output()))
 	}
 	return p.Stdout()
 }

@@ -18,9 +18,6 @@ var update = flag.Bool("update", false, "rewrite the expectations and docs/confo
 // revisions are the protocol revisions whose required scenarios the suite knows.
 var revisions = []string{"2025-11-25", "2026-07-28"}
 
-// suiteVersion is the suite that test/peers/package.json pins.
-const suiteVersion = "0.2.0-alpha.12"
-
 // Subjects of a run: the fixture alone, and toolcrib in front of it.
 const (
 	fixture  = "fixture"
@@ -83,7 +80,7 @@ func renderPage(t *testing.T) []byte {
 		Suite     string
 		Revisions []pageRevision
 	}
-	data.Suite = suiteVersion
+	data.Suite = peertest.Pinned(t, "@modelcontextprotocol/conformance")
 	for _, revision := range revisions {
 		alone := readExpectations(t, fixture, revision)
 		through := readExpectations(t, toolcrib, revision)
