@@ -1,0 +1,222 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+)
+
+// ClientOptions configure a Client.
+type ClientOptions struct {
+	// HTTPClient sends the requests. Nil means a client of its own without a
+	// time limit: the context of a call limits it.
+	HTTPClient *http.Client
+}
+
+// Client speaks the protocol with a server. It is safe for concurrent use.
+type Client struct {
+	base string
+	http *http.Client
+}
+
+// NewClient returns a client of the server at a URL such as
+// "http://127.0.0.1:7711". It sends nothing yet.
+func NewClient(base string, opts *ClientOptions) (*Client, error) {
+	u, err := url.Parse(base)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, fmt.Errorf("%q is not the URL of a server: expected something like http://127.0.0.1:7711", base)
+	}
+	c := &Client{base: strings.TrimSuffix(base, "/"), http: &http.Client{}}
+	if opts != nil && opts.HTTPClient != nil {
+		c.http = opts.HTTPClient
+	}
+	return c, nil
+}
+
+// List returns a page of the tools that the caller sees.
+func (c *Client) List(ctx context.Context, req ListRequest) (*ListResponse, error) {
+	return ask[ListResponse](ctx, c, "/v1/tools/list", req)
+}
+
+// Get returns the tool of that name as List shows it.
+func (c *Client) Get(ctx context.Context, id string) (*Summary, error) {
+	return ask[Summary](ctx, c, "/v1/tools/get", idRequest{id})
+}
+
+// Describe returns the tool of that name with its schemas, examples and policy.
+func (c *Client) Describe(ctx context.Context, id string) (*Description, error) {
+	return ask[Description](ctx, c, "/v1/tools/describe", idRequest{id})
+}
+
+// Sources returns the state of the sources that the caller may see.
+func (c *Client) Sources(ctx context.Context) (*SourcesResponse, error) {
+	return ask[SourcesResponse](ctx, c, "/v1/sources/list", struct{}{})
+}
+
+// Call runs a tool.
+func (c *Client) Call(ctx context.Context, req CallRequest) (*CallResponse, error) {
+	accept := "application/json"
+	if req.Notes != nil {
+		accept = "text/event-stream, application/json"
+	}
+	resp, err := c.post(ctx, "/v1/tools/call", req.appendRequest(nil), accept)
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	if strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream") {
+		return readEvents(resp.Body, req.Notes)
+	}
+	return decodeAnswer[CallResponse](resp)
+}
+
+func ask[A any](ctx context.Context, c *Client, path string, req any) (*A, error) {
+	body, err := encode(req)
+	if err != nil {
+		return nil, err
+	}
+	resp, err := c.post(ctx, path, body, "application/json")
+	if err != nil {
+		return nil, err
+	}
+	defer resp.Body.Close()
+	return decodeAnswer[A](resp)
+}
+
+// largeBody is from where on a request waits for the server's consent before
+// it sends its body, so that a refusal for size is heard.
+const largeBody = 1 << 20
+
+func (c *Client) post(ctx context.Context, path string, body []byte, accept string) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, c.base+path, bytes.NewReader(body))
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", accept)
+	if len(body) > largeBody {
+		req.Header.Set("Expect", "100-continue")
+	}
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unreachable(err)
+	}
+	return resp, nil
+}
+
+// unreachable says what kept a request from being answered.
+func (c *Client) unreachable(err error) error {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return newError(CodeCanceled, "the call was given up")
+	case errors.Is(err, context.DeadlineExceeded):
+		e := newError(CodeTimeout, "no answer in time from "+c.base)
+		e.OutcomeUnknown = true
+		return e
+	case errors.Is(err, syscall.ECONNREFUSED):
+		return fmt.Errorf("nothing listens at %s: connection refused", c.base)
+	}
+	if ue, ok := errors.AsType[*url.Error](err); ok {
+		err = ue.Err
+	}
+	return fmt.Errorf("cannot reach %s: %w", c.base, err)
+}
+
+func decodeAnswer[A any](resp *http.Response) (*A, error) {
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return nil, brokenOff(err)
+	}
+	if resp.StatusCode != http.StatusOK {
+		return nil, decodeError(resp.Status, body)
+	}
+	answer := new(A)
+	if err := json.Unmarshal(body, answer); err != nil {
+		return nil, fmt.Errorf("the server's answer is not that of a Toolcrib server: %w", err)
+	}
+	return answer, nil
+}
+
+// decodeError returns the protocol's error, or says that what answered does
+// not speak the protocol.
+func decodeError(status string, body []byte) error {
+	var e errorBody
+	if json.Unmarshal(body, &e) == nil && e.Error != nil && e.Error.Code != "" {
+		return e.Error
+	}
+	return fmt.Errorf("the server answered %q, which is not an answer of a Toolcrib server", status)
+}
+
+// brokenOff is the error of an answer that ended before it was complete: the
+// call was sent, so it may have had its effect.
+func brokenOff(err error) error {
+	code := CodeToolFailed
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		code = CodeTimeout
+	case errors.Is(err, context.Canceled):
+		code = CodeCanceled
+	}
+	e := newError(code, "the connection ended before the answer was complete")
+	e.OutcomeUnknown = true
+	return e
+}
+
+// readEvents passes notes on until the result or the error comes.
+func readEvents(body io.Reader, notes func(Note)) (*CallResponse, error) {
+	r := bufio.NewReader(body)
+	for {
+		kind, data, err := readEvent(r)
+		if err != nil {
+			return nil, brokenOff(err)
+		}
+		switch kind {
+		case NoteProgress, NoteLog:
+			note := Note{Kind: kind}
+			if json.Unmarshal(data, &note) == nil {
+				notes(note)
+			}
+		case eventError:
+			return nil, decodeError("an error event", data)
+		case eventResult:
+			answer := new(CallResponse)
+			if err := json.Unmarshal(data, answer); err != nil {
+				return nil, fmt.Errorf("the server's answer is not that of a Toolcrib server: %w", err)
+			}
+			return answer, nil
+		}
+	}
+}
+
+// readEvent reads up to the empty line that ends an event.
+func readEvent(r *bufio.Reader) (kind string, data []byte, err error) {
+	for {
+		line, err := r.ReadBytes('\n')
+		if err != nil {
+			return "", nil, err
+		}
+		line = bytes.TrimRight(line, "\r\n")
+		if len(line) == 0 {
+			return kind, data, nil
+		}
+		name, value, _ := bytes.Cut(line, []byte(":"))
+		value = bytes.TrimPrefix(value, []byte(" "))
+		switch string(name) {
+		case "event":
+			kind = string(value)
+		case "data":
+			if data != nil {
+				data = append(data, '\n')
+			}
+			data = append(data, value...)
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package api
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/toolcrib/toolcrib/internal/rawjson"
+)
+
+// field is one member that a request may have, and how to take its value.
+type field struct {
+	name string
+	take func(at string, raw []byte) error
+}
+
+// decodeObject takes the members of a JSON object apart. A member that is not
+// in fields, or is there twice, is refused with its place; null counts as
+// absent.
+func decodeObject(at string, raw []byte, fields []field) error {
+	if rawjson.KindOf(raw) != rawjson.KindObject {
+		return wrongKind(at, "an object", raw)
+	}
+	seen := make(map[string]bool, len(fields))
+	it := rawjson.Object(raw)
+	for it.Next() {
+		key := it.Key()
+		if seen[key] {
+			return newError(CodeInvalidRequest, fmt.Sprintf("%s: the member is there twice", join(at, key)))
+		}
+		seen[key] = true
+		if err := takeField(at, key, it.Value(), fields); err != nil {
+			return err
+		}
+	}
+	if err := it.Err(); err != nil {
+		return newError(CodeInvalidRequest, place(at)+err.Error())
+	}
+	if rest := rawjson.Trim(raw[it.End():]); len(rest) > 0 {
+		return newError(CodeInvalidRequest, fmt.Sprintf("%sunexpected data after the object, at offset %d", place(at), it.End()))
+	}
+	return nil
+}
+
+func takeField(at, key string, value []byte, fields []field) error {
+	for _, f := range fields {
+		if f.name != key {
+			continue
+		}
+		if rawjson.KindOf(value) == rawjson.KindNull {
+			return nil
+		}
+		return f.take(join(at, key), value)
+	}
+	return unknownMember(join(at, shorten(key)), key, fields)
+}
+
+func unknownMember(at, key string, fields []field) error {
+	names := make([]string, len(fields))
+	for i, f := range fields {
+		names[i] = f.name
+	}
+	message := at + ": unknown member"
+	if near := nearest(key, names); near != "" {
+		message += fmt.Sprintf(", did you mean %q?", near)
+	}
+	return newError(CodeInvalidRequest, message+" Expected: "+strings.Join(names, ", "))
+}
+
+// wrongKind says what stands in the place of what was expected, by its kind
+// and never by its value.
+func wrongKind(at, expected string, raw []byte) error {
+	kind := rawjson.KindOf(raw)
+	if kind == rawjson.KindInvalid {
+		return newError(CodeInvalidRequest, place(at)+"malformed JSON, expected "+expected)
+	}
+	return newError(CodeInvalidRequest, fmt.Sprintf("%sexpected %s, found %s", place(at), expected, kind))
+}
+
+func takeString(dst *string) func(string, []byte) error {
+	return func(at string, raw []byte) error {
+		s, ok := rawjson.Unquote(raw)
+		if !ok {
+			return wrongKind(at, "a string", raw)
+		}
+		*dst = s
+		return nil
+	}
+}
+
+func takeStrings(dst *[]string) func(string, []byte) error {
+	return func(at string, raw []byte) error {
+		if rawjson.KindOf(raw) != rawjson.KindArray {
+			return wrongKind(at, "an array of strings", raw)
+		}
+		it := rawjson.Array(raw)
+		for it.Next() {
+			s, ok := rawjson.Unquote(it.Value())
+			if !ok {
+				return wrongKind(fmt.Sprintf("%s[%d]", at, len(*dst)), "a string", it.Value())
+			}
+			*dst = append(*dst, s)
+		}
+		return it.Err()
+	}
+}
+
+// takeCount takes an integer between 1 and most.
+func takeCount(dst *int, most int) func(string, []byte) error {
+	return func(at string, raw []byte) error {
+		if rawjson.KindOf(raw) != rawjson.KindNumber {
+			return wrongKind(at, "an integer", raw)
+		}
+		n, err := strconv.Atoi(string(raw))
+		if err != nil || n < 1 || n > most {
+			return newError(CodeInvalidRequest, fmt.Sprintf("%s: expected an integer from 1 to %d", at, most))
+		}
+		*dst = n
+		return nil
+	}
+}
+
+// takeRaw keeps a value's bytes as they are.
+func takeRaw(dst *[]byte) func(string, []byte) error {
+	return func(_ string, raw []byte) error {
+		*dst = raw
+		return nil
+	}
+}
+
+// takeObject keeps the bytes of an object as they are.
+func takeObject(dst *[]byte) func(string, []byte) error {
+	return func(at string, raw []byte) error {
+		if rawjson.KindOf(raw) != rawjson.KindObject {
+			return wrongKind(at, "an object", raw)
+		}
+		*dst = raw
+		return nil
+	}
+}
+
+func join(at, key string) string {
+	if at == "" {
+		return shorten(key)
+	}
+	return at + "." + shorten(key)
+}
+
+// place returns the beginning of a message about at.
+func place(at string) string {
+	if at == "" {
+		return ""
+	}
+	return at + ": "
+}
+
+// shorten bounds what a message repeats of what a caller sent.
+func shorten(s string) string {
+	const most = 64
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
+}
+
+// nearest returns the known name that a misspelt one most likely means, or
+// nothing when none is close.
+func nearest(name string, known []string) string {
+	best, most := "", 1+len(name)/3
+	for _, k := range known {
+		if d := distance(strings.ToLower(shorten(name)), strings.ToLower(k)); d <= most {
+			best, most = k, d-1
+		}
+	}
+	return best
+}
+
+// distance is the number of single-byte edits between two words.
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			substituted := diagonal
+			if a[i] != b[j] {
+				substituted++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(substituted, row[j]+1, diagonal+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,220 @@
+package api
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// DefaultMaxBodyBytes bounds a request when Options does not say: 64 MiB.
+const DefaultMaxBodyBytes = 64 << 20
+
+// Options configure a Server.
+type Options struct {
+	// Authenticate returns the context of a request's caller, with its
+	// identity and scopes. Its error refuses the request as unauthenticated
+	// and is shown to the caller. Nil means that the request's own context
+	// already says who calls.
+	Authenticate func(*http.Request) (context.Context, error)
+	// Sources returns the state of the sources that the caller may see. Nil
+	// means that there are none to show.
+	Sources func(context.Context) []Source
+	// MaxBodyBytes bounds a request. 0 means DefaultMaxBodyBytes.
+	MaxBodyBytes int64
+}
+
+// Server serves the protocol below /v1/, and its methods to Go callers whose
+// identity is on the context. It is safe for concurrent use.
+type Server struct {
+	cat     tools.LiveCatalog
+	opts    Options
+	methods map[string]method
+}
+
+// method answers one path. It writes the answer itself, or returns an error to
+// be written.
+type method func(w http.ResponseWriter, r *http.Request, body []byte) error
+
+// New returns the protocol over cat. Nil options are the defaults.
+func New(cat tools.LiveCatalog, opts *Options) *Server {
+	s := &Server{cat: cat}
+	if opts != nil {
+		s.opts = *opts
+	}
+	if s.opts.MaxBodyBytes == 0 {
+		s.opts.MaxBodyBytes = DefaultMaxBodyBytes
+	}
+	s.methods = map[string]method{
+		"/v1/tools/list":     answer(decodeList, s.List),
+		"/v1/tools/get":      answer(decodeID, s.Get),
+		"/v1/tools/describe": answer(decodeID, s.Describe),
+		"/v1/tools/call":     s.serveCall,
+		"/v1/sources/list":   answer(decodeNothing, func(ctx context.Context, _ struct{}) (*SourcesResponse, error) { return s.Sources(ctx) }),
+	}
+	return s
+}
+
+// answer makes a method of what decodes its request and what answers it.
+func answer[Q, A any](decode func([]byte) (Q, error), run func(context.Context, Q) (A, error)) method {
+	return func(w http.ResponseWriter, r *http.Request, body []byte) error {
+		req, err := decode(body)
+		if err != nil {
+			return err
+		}
+		resp, err := run(r.Context(), req)
+		if err != nil {
+			return err
+		}
+		return writeJSON(w, resp)
+	}
+}
+
+func decodeNothing(raw []byte) (struct{}, error) { return struct{}{}, decodeObject("", raw, nil) }
+
+// ServeHTTP answers a request below /v1/.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := s.serve(w, r); err != nil {
+		writeError(w, err)
+	}
+}
+
+func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
+	run, ok := s.methods[r.URL.Path]
+	if !ok {
+		return s.unknownMethod(r.URL.Path)
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return newError(CodeMethodNotAllowed, fmt.Sprintf("%s is answered to POST, not to %s", r.URL.Path, shorten(r.Method)))
+	}
+	if s.opts.Authenticate != nil {
+		ctx, err := s.opts.Authenticate(r)
+		if err != nil {
+			return newError(CodeUnauthenticated, err.Error())
+		}
+		r = r.WithContext(ctx)
+	}
+	body, err := s.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	return run(w, r, body)
+}
+
+func (s *Server) unknownMethod(path string) error {
+	known := make([]string, 0, len(s.methods))
+	for p := range s.methods {
+		known = append(known, p)
+	}
+	slices.Sort(known)
+	message := fmt.Sprintf("%s: unknown method", shorten(path))
+	if near := nearest(path, known); near != "" {
+		message += fmt.Sprintf(", did you mean %s?", near)
+	}
+	return newError(CodeUnknownMethod, message+" Expected: "+strings.Join(known, ", "))
+}
+
+// readBody returns the request's JSON. A request without a body is one with an
+// empty object.
+func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error) {
+	if r.ContentLength == 0 {
+		return []byte("{}"), nil
+	}
+	kind, _, err := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if err != nil || kind != "application/json" {
+		return nil, newError(CodeMediaType, fmt.Sprintf("Content-Type: expected application/json, found %q", shorten(kind)))
+	}
+	if r.ContentLength > s.opts.MaxBodyBytes {
+		return nil, s.tooLarge()
+	}
+	var buf bytes.Buffer
+	if r.ContentLength > 0 {
+		buf.Grow(int(r.ContentLength) + bytes.MinRead)
+	}
+	_, err = buf.ReadFrom(http.MaxBytesReader(w, r.Body, s.opts.MaxBodyBytes))
+	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return nil, s.tooLarge()
+	}
+	if err != nil {
+		return nil, newError(CodeInvalidRequest, "the request's body ended early")
+	}
+	return buf.Bytes(), nil
+}
+
+func (s *Server) tooLarge() error {
+	return newError(CodeTooLarge, fmt.Sprintf("the request is larger than %d bytes", s.opts.MaxBodyBytes))
+}
+
+func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, body []byte) error {
+	req, err := decodeCall(body)
+	if err != nil {
+		return err
+	}
+	if wantsEvents(r) {
+		s.streamCall(w, r, req)
+		return nil
+	}
+	resp, err := s.Call(r.Context(), req)
+	if err != nil {
+		return err
+	}
+	writeBody(w, http.StatusOK, append(resp.AppendJSON(nil), '\n'))
+	return nil
+}
+
+// wantsEvents reports whether the caller named the media type of events.
+func wantsEvents(r *http.Request) bool {
+	for part := range strings.SplitSeq(r.Header.Get("Accept"), ",") {
+		if kind, _, err := mime.ParseMediaType(part); err == nil && kind == "text/event-stream" {
+			return true
+		}
+	}
+	return false
+}
+
+func writeJSON(w http.ResponseWriter, v any) error {
+	body, err := encode(v)
+	if err != nil {
+		return newError(CodeInternal, "the answer cannot be encoded")
+	}
+	writeBody(w, http.StatusOK, body)
+	return nil
+}
+
+// encode is json.Marshal without its escapes for HTML, and a line feed.
+func encode(v any) ([]byte, error) {
+	var buf bytes.Buffer
+	enc := json.NewEncoder(&buf)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return buf.Bytes(), err
+}
+
+func writeError(w http.ResponseWriter, err error) {
+	e := ErrorFrom(err)
+	if e.RetryAfterMS > 0 {
+		w.Header().Set("Retry-After", strconv.FormatInt((e.RetryAfterMS+999)/1000, 10))
+	}
+	body, _ := encode(errorBody{e}) // strings and numbers always encode
+	writeBody(w, e.Code.Status(), body)
+}
+
+func writeBody(w http.ResponseWriter, status int, body []byte) {
+	h := w.Header()
+	h.Set("Content-Type", "application/json")
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, _ = io.Copy(w, bytes.NewReader(body))
+}

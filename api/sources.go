@@ -1,0 +1,38 @@
+package api
+
+import "context"
+
+// Source is the state of something that tools come from.
+type Source struct {
+	Name string `json:"name"`
+	// Kind is "mcp", "openapi", "manifest" and the like.
+	Kind string `json:"kind"`
+	// State is a word such as "ready", "connecting" or "down".
+	State string `json:"state"`
+	// Error says why the source is not ready, or is empty.
+	Error string `json:"error,omitempty"`
+	// Tools counts the tools that it gives.
+	Tools int `json:"tools"`
+	// Refused lists tools that could not be taken.
+	Refused []RefusedTool `json:"refused,omitempty"`
+}
+
+// RefusedTool is a tool of a source that is not in the catalog, and why.
+type RefusedTool struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// SourcesResponse lists sources in the order of the configuration.
+type SourcesResponse struct {
+	Sources []Source `json:"sources"`
+}
+
+// Sources returns the state of the sources that the caller on ctx may see.
+func (s *Server) Sources(ctx context.Context) (*SourcesResponse, error) {
+	resp := &SourcesResponse{Sources: []Source{}}
+	if s.opts.Sources != nil {
+		resp.Sources = present(s.opts.Sources(ctx))
+	}
+	return resp, nil
+}
