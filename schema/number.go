@@ -179,36 +179,51 @@ func newBound(r *big.Rat) *bound {
 
 // number is a number of a document, read as far as a rule needs.
 type number struct {
-	raw     []byte
-	dec     decimal
-	small   int64
-	isSmall bool
-	parsed  bool
+	raw []byte
+	dec decimal
+	// small is the value towards zero when isSmall or isFraction.
+	small      int64
+	isSmall    bool // an integer of at most 18 characters
+	isFraction bool // such an integer and a fraction, without exponent
+	parsed     bool
 }
 
 // newNumber takes a well-formed number; plain says that it has neither fraction
 // nor exponent.
 func newNumber(raw []byte, plain bool) number {
 	n := number{raw: raw}
-	if plain && len(raw) <= 18 {
-		n.small, n.isSmall = smallInt(raw), true
+	if len(raw) <= 18 {
+		rest := 0
+		n.small, rest = smallInt(raw)
+		n.isSmall = plain
+		n.isFraction = !plain && rest < len(raw) && raw[rest] == '.' && !hasExponent(raw[rest:])
 	}
 	return n
 }
 
-func smallInt(raw []byte) int64 {
+// smallInt reads the integer that raw starts with and returns the offset after
+// it.
+func smallInt(raw []byte) (v int64, end int) {
 	neg := raw[0] == '-'
 	if neg {
-		raw = raw[1:]
+		end = 1
 	}
-	var v int64
-	for _, c := range raw {
-		v = v*10 + int64(c-'0')
+	for ; end < len(raw) && raw[end]-'0' <= 9; end++ {
+		v = v*10 + int64(raw[end]-'0')
 	}
 	if neg {
-		return -v
+		return -v, end
 	}
-	return v
+	return v, end
+}
+
+func hasExponent(raw []byte) bool {
+	for _, c := range raw {
+		if c|0x20 == 'e' {
+			return true
+		}
+	}
+	return false
 }
 
 func (n *number) decimal() decimal {
@@ -221,14 +236,15 @@ func (n *number) decimal() decimal {
 func (n *number) isInt() bool { return n.isSmall || n.decimal().isInt() }
 
 func (n *number) cmp(b *bound) int {
-	if n.isSmall && b.isInt {
+	if b.isInt && (n.isSmall || n.isFraction) {
 		switch {
-		case n.small < b.small:
+		case n.small < b.small: // and a fraction does not reach the next integer
 			return -1
 		case n.small > b.small:
 			return 1
+		case n.isSmall:
+			return 0
 		}
-		return 0
 	}
 	return n.decimal().cmp(b.dec)
 }
