@@ -29,6 +29,7 @@ var imports = map[string][]string{
 	"internal/rawjson":  nil,
 	"identity":          nil,
 	"schema":            {"internal/rawjson"},
+	"schema/schematest": {"internal/rawjson"},
 	"internal/mcpwire":  {"internal/rawjson"},
 	"events":            {"identity"},
 	"tools":             {"identity", "events", "schema", "internal/rawjson"},
@@ -46,7 +47,7 @@ var imports = map[string][]string{
 }
 
 // testSupport are packages that only tests may import.
-var testSupport = []string{"internal/peertest", "tools/toolstest"}
+var testSupport = []string{"internal/peertest", "schema/schematest", "tools/toolstest"}
 
 // testTrees hold tests and their programs. They may import what they test.
 var testTrees = []string{"test", "bench", "examples"}

@@ -27,7 +27,7 @@ func TestModuleOfAUser(t *testing.T) {
 		t.Run(args[0], func(t *testing.T) {
 			cmd := exec.Command("go", args...)
 			cmd.Dir = dir
-			cmd.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOWORK=off")
+			cmd.Env = append(os.Environ(), "GOFLAGS=-mod=readonly", "GOWORK=off")
 			if out, err := cmd.CombinedOutput(); err != nil {
 				t.Errorf("go %s: %v\n%s", strings.Join(args, " "), err, out)
 			}
