@@ -115,7 +115,11 @@ func (c *Call) Attempt() int { return int(c.number.Load()) }
 func (c *Call) Digest() string { return digestArgs(c.args) }
 
 func digestArgs(args json.RawMessage) string {
-	sum := sha256.Sum256(compact(args))
+	compacted, err := rawjson.Compact(args)
+	if err != nil {
+		compacted = args
+	}
+	sum := sha256.Sum256(compacted)
 	return hex.EncodeToString(sum[:])
 }
 
@@ -198,4 +202,3 @@ func MustCatalog(ctx context.Context) ToolCatalog {
 	}
 	return cat
 }
-

@@ -100,6 +100,9 @@ type Error struct {
 	Delivery Delivery
 	// Retryable says that the same call may succeed later.
 	Retryable bool
+	// OutcomeUnknown says that the call was sent, no answer came, and it may
+	// have had its effect. errors.Is finds ErrOutcomeUnknown then.
+	OutcomeUnknown bool
 	// RetryAfter is how long the other side asked to wait, or zero.
 	RetryAfter time.Duration
 	// Attempts is how many attempts were made.
@@ -126,6 +129,9 @@ func (e *Error) Error() string {
 		b.WriteString(": ")
 		b.WriteString(m)
 	}
+	if e.OutcomeUnknown {
+		b.WriteString(" (outcome unknown: the call may have had its effect)")
+	}
 	return b.String()
 }
 
@@ -149,6 +155,9 @@ func truncate(s string, n int) string {
 	}
 	return strings.ToValidUTF8(s[:n], "") + "…"
 }
+
+// Is makes errors.Is find ErrOutcomeUnknown.
+func (e *Error) Is(target error) bool { return target == ErrOutcomeUnknown && e.OutcomeUnknown }
 
 // Unwrap gives errors.Is and errors.As both the sentinel and the cause.
 func (e *Error) Unwrap() []error {

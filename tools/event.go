@@ -24,9 +24,6 @@ const (
 	// EventTypeToolForgedArgs: a caller sent arguments that are hidden from
 	// it; they were removed and the call went on.
 	EventTypeToolForgedArgs events.EventType = "tool.forged_args"
-	// EventTypeToolAbandoned: a tool ignored the end of its context; its call
-	// was answered without it and goes on in the background.
-	EventTypeToolAbandoned events.EventType = "tool.abandoned"
 	// EventTypeCatalogChanged: tools were added, replaced or removed.
 	EventTypeCatalogChanged events.EventType = "catalog.changed"
 )
@@ -42,7 +39,6 @@ func EventDefinitions() []events.Definition {
 		events.Define[ToolDeniedPayload](EventTypeToolDenied),
 		events.Define[ToolUnknownPayload](EventTypeToolUnknown),
 		events.Define[ToolForgedArgsPayload](EventTypeToolForgedArgs),
-		events.Define[ToolAbandonedPayload](EventTypeToolAbandoned),
 		events.Define[CatalogChangedPayload](EventTypeCatalogChanged),
 	}
 }
@@ -131,14 +127,6 @@ type ToolForgedArgsPayload struct {
 	Transport TransportKind
 	// Args names the arguments that were removed.
 	Args []string
-}
-
-// ToolAbandonedPayload: a tool did not return when its context ended.
-type ToolAbandonedPayload struct {
-	events.SafeSealed
-	Identity  identity.Quadruple
-	ToolName  string
-	Transport TransportKind
 }
 
 // CatalogChangedPayload: the catalog's tools changed. It names no tools,

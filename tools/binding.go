@@ -1,0 +1,298 @@
+package tools
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/toolcrib/toolcrib/events"
+	"github.com/toolcrib/toolcrib/internal/rawjson"
+	"github.com/toolcrib/toolcrib/schema"
+)
+
+// binding is a registered tool with everything that a call of it needs. It
+// never changes.
+type binding struct {
+	cat *catalog
+	// given is the tool as it was registered, before the operator's
+	// amendments; tool is what callers see. Both are copies of our own.
+	given, tool Tool
+	driver      Invoker
+	validate    func(json.RawMessage) error
+	in, out     *schema.Schema
+	policy      ToolPolicy
+	optsIn      bool
+	bus         events.EventBus
+	inline      bool
+	hidden      bool
+	order       uint64 // grows with every binding of the catalog
+	invoke      Invoker
+	bytes, strs int // sizes of the tool's slices, for copying
+}
+
+// bind makes a binding of a descriptor. old, when not nil, is the binding that
+// it takes the place of; schemas that did not change are not compiled again.
+func (c *catalog) bind(d ToolDescriptor, old *binding) (*binding, error) {
+	if d.Invoke == nil {
+		return nil, invalid(d.Tool.Name, errors.New("the descriptor has no Invoke"))
+	}
+	c.order++
+	b := &binding{cat: c, given: cloneTool(&d.Tool), driver: d.driver(), validate: d.Validate,
+		bus: d.bus, inline: d.inline, order: c.order}
+	if err := b.describe(old); err != nil {
+		return nil, err
+	}
+	b.invoke = b.Invoke
+	return b, nil
+}
+
+// driver returns the innermost step: of a descriptor that a catalog bound and
+// whose Invoke nobody replaced, the step that was registered.
+func (d *ToolDescriptor) driver() Invoker {
+	if d.bound != nil && isBoundInvoke(d.Invoke) {
+		return d.bound.driver
+	}
+	return d.Invoke
+}
+
+// isBoundInvoke reports whether f is the Invoke of some binding.
+func isBoundInvoke(f Invoker) bool {
+	return reflect.ValueOf(f).Pointer() == reflect.ValueOf((*binding)(nil).Invoke).Pointer()
+}
+
+// describe fills in what callers see and checks all of it.
+func (b *binding) describe(old *binding) error {
+	b.tool = cloneTool(&b.given)
+	t := &b.tool
+	if b.cat.amend != nil {
+		b.cat.amend(t)
+		t.Name = b.given.Name
+		*t = cloneTool(t)
+	}
+	if err := b.cat.checkTool(t); err != nil {
+		return invalid(t.Name, err)
+	}
+	fillIn(t)
+	if err := hideInjected(t); err != nil {
+		return invalid(t.Name, err)
+	}
+	if err := checkExamples(t); err != nil {
+		return err
+	}
+	if err := b.compile(old); err != nil {
+		return invalid(t.Name, err)
+	}
+	t.DefinitionDigest = definitionDigest(t)
+	b.policy, b.optsIn = t.Policy.Resolved(), t.Policy.optsIn()
+	b.bytes, b.strs = footprint(t)
+	return nil
+}
+
+func (b *binding) compile(old *binding) (err error) {
+	if old != nil && string(old.tool.ArgsSchema) == string(b.tool.ArgsSchema) {
+		b.in = old.in
+	} else if b.in, err = compileSchema(b.tool.ArgsSchema); err != nil {
+		return fmt.Errorf("arguments schema: %w", err)
+	}
+	if old != nil && string(old.tool.OutSchema) == string(b.tool.OutSchema) {
+		b.out = old.out
+	} else if b.out, err = compileSchema(b.tool.OutSchema); err != nil {
+		return fmt.Errorf("output schema: %w", err)
+	}
+	return nil
+}
+
+// compileSchema returns nil for an absent schema.
+func compileSchema(raw json.RawMessage) (*schema.Schema, error) {
+	if len(raw) == 0 {
+		return nil, nil
+	}
+	return schema.Compile(raw, nil)
+}
+
+func invalid(name string, err error) error {
+	return &Error{Tool: truncate(name, maxShownName), Code: ErrToolInvalid, Class: ErrClassPermanent, Delivery: NotDelivered, Err: err}
+}
+
+// checkTool checks what a tool says about itself, apart from its schemas.
+func (c *catalog) checkTool(t *Tool) error {
+	check := CheckName
+	if c.strict {
+		check = StrictNames
+	}
+	if err := check(t.Name); err != nil {
+		return err
+	}
+	if !t.SideEffects.known() {
+		return fmt.Errorf("unknown side effect %q: expected pure, read, write, external or stateful", t.SideEffects)
+	}
+	if t.Loading != "" && t.Loading != LoadingAlways && t.Loading != LoadingDeferred {
+		return fmt.Errorf("unknown loading mode %q: expected always or deferred", t.Loading)
+	}
+	if slices.Contains(t.AuthScopes, "") || slices.Contains(t.Tenants, "") {
+		return errors.New("a scope or tenant must not be empty")
+	}
+	for _, i := range t.Injected {
+		if err := i.check(); err != nil {
+			return err
+		}
+	}
+	return t.Policy.check()
+}
+
+func (p ToolPolicy) check() error {
+	for _, c := range p.RetryOn {
+		if !c.known() {
+			return fmt.Errorf("policy: unknown error class %q: expected transient, timeout, 5xx or permanent", c)
+		}
+	}
+	switch p.Validate {
+	case "", ValidateNone, ValidateBoth, ValidateIn, ValidateOut:
+		return nil
+	}
+	return fmt.Errorf("policy: unknown validate mode %q: expected none, in, out or both", p.Validate)
+}
+
+// fillIn derives what a tool leaves open.
+func fillIn(t *Tool) {
+	if t.Transport == "" {
+		t.Transport = TransportInProcess
+	}
+	if t.Namespace == "" {
+		t.Namespace = namespaceOf(t.Name)
+	}
+	if t.SourceName == "" {
+		t.SourceName = t.Name
+	}
+	t.reconcile()
+	t.Tags = sortedSet(t.Tags)
+	t.AuthScopes = sortedSet(t.AuthScopes)
+	t.Tenants = sortedSet(t.Tenants)
+}
+
+func sortedSet(s []string) []string {
+	if len(s) == 0 {
+		return nil
+	}
+	slices.Sort(s)
+	return slices.Compact(s)
+}
+
+// hideInjected removes hidden arguments from the schema that callers see.
+func hideInjected(t *Tool) error {
+	for _, inj := range t.Injected {
+		if len(t.ArgsSchema) == 0 {
+			return nil
+		}
+		next, err := withoutProperty(t.ArgsSchema, inj.Arg)
+		if err != nil {
+			return fmt.Errorf("arguments schema: %w", err)
+		}
+		t.ArgsSchema = next
+	}
+	return nil
+}
+
+// withoutProperty returns an object schema without one property.
+func withoutProperty(raw json.RawMessage, name string) (json.RawMessage, error) {
+	if props, ok := rawjson.Get(raw, "properties"); ok {
+		props, err := rawjson.Delete(props, name)
+		if err != nil {
+			return nil, err
+		}
+		if raw, err = rawjson.Set(raw, "properties", props); err != nil {
+			return nil, err
+		}
+	}
+	req, ok := rawjson.Get(raw, "required")
+	if !ok {
+		return raw, nil
+	}
+	var names []string
+	if err := json.Unmarshal(req, &names); err != nil {
+		return nil, fmt.Errorf("required: %w", err)
+	}
+	names = slices.DeleteFunc(names, func(n string) bool { return n == name })
+	enc, err := json.Marshal(names)
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.Set(raw, "required", enc)
+}
+
+// checkExamples refuses an example with an argument that the schema does not
+// declare.
+func checkExamples(t *Tool) error {
+	if len(t.ArgsSchema) == 0 {
+		return nil
+	}
+	for i, ex := range t.Examples {
+		for key := range ex.Args {
+			if _, ok := rawjson.Get(t.ArgsSchema, "properties", key); !ok {
+				return &Error{Tool: t.Name, Code: ErrToolExampleInvalid, Class: ErrClassPermanent, Delivery: NotDelivered,
+					Message: fmt.Sprintf("example %d uses the argument %q, which is not among the schema's properties", i, key)}
+			}
+		}
+	}
+	return nil
+}
+
+// definitionDigest identifies what a caller relies on.
+func definitionDigest(t *Tool) string {
+	hidden := make([]string, len(t.Injected))
+	for i, inj := range t.Injected {
+		hidden[i] = inj.Arg
+	}
+	enc, err := json.Marshal([]any{t.Name, t.Title, t.Description, string(t.ArgsSchema), string(t.OutSchema),
+		t.SideEffects, t.Safety, t.SafetyNotes, hidden, string(t.Definition)})
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(enc)
+	return hex.EncodeToString(sum[:])
+}
+
+// Wrap returns a descriptor whose innermost step is surrounded by middleware,
+// the first outermost. Of a descriptor that a catalog bound, the step that was
+// registered is wrapped, so that the road is not walked twice once the result
+// is given to Replace. Middleware given here runs for every attempt.
+func Wrap(d ToolDescriptor, middleware ...Middleware) ToolDescriptor {
+	d.Invoke = chain(d.driver(), middleware)
+	d.bound = nil
+	return d
+}
+
+// chain surrounds next by middleware, the first outermost.
+func chain(next Invoker, middleware []Middleware) Invoker {
+	for _, m := range slices.Backward(middleware) {
+		next = m(next)
+	}
+	return next
+}
+
+// descriptor returns what Resolve gives: copies of our own.
+func (b *binding) descriptor() ToolDescriptor {
+	return ToolDescriptor{Tool: b.copyTool(), Invoke: b.invoke, Validate: b.validate, bus: b.bus, inline: b.inline, bound: b}
+}
+
+// registered returns a descriptor of what was registered, to bind it anew.
+func (b *binding) registered() ToolDescriptor {
+	return ToolDescriptor{Tool: b.given, Invoke: b.driver, Validate: b.validate, bus: b.bus, inline: b.inline}
+}
+
+// permitted reports whether the caller on ctx may see the tool.
+func (b *binding) permitted(ctx context.Context) bool {
+	if b.hidden {
+		return false
+	}
+	if len(b.tool.AuthScopes) == 0 && len(b.tool.Tenants) == 0 {
+		return true
+	}
+	f := FilterFrom(ctx)
+	return f.permits(&b.tool)
+}

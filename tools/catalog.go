@@ -1,0 +1,489 @@
+package tools
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolcrib/toolcrib/events"
+	"github.com/toolcrib/toolcrib/identity"
+)
+
+// CatalogOption configures a catalog when it is made.
+type CatalogOption func(*catalogConfig)
+
+type catalogConfig struct {
+	search     ToolSearchCache
+	bus        events.EventBus
+	stages     Stages
+	middleware []Middleware
+	identity   bool
+	strict     bool
+	logger     *slog.Logger
+	amend      func(*Tool)
+}
+
+// WithSearchCache attaches a search index. Without one Search finds nothing.
+func WithSearchCache(sc ToolSearchCache) CatalogOption {
+	return func(c *catalogConfig) { c.search = sc }
+}
+
+// WithEvents publishes the events of every tool on bus.
+func WithEvents(bus events.EventBus) CatalogOption { return func(c *catalogConfig) { c.bus = bus } }
+
+// WithStages sets the operator's parts of the road.
+func WithStages(s Stages) CatalogOption { return func(c *catalogConfig) { c.stages = s } }
+
+// WithMiddleware adds middleware around every call, the first outermost. It
+// runs before the arguments are checked, so that what it changes is checked.
+func WithMiddleware(m ...Middleware) CatalogOption {
+	return func(c *catalogConfig) { c.middleware = append(c.middleware, m...) }
+}
+
+// WithRequiredIdentity refuses calls whose context carries no full identity.
+func WithRequiredIdentity() CatalogOption { return func(c *catalogConfig) { c.identity = true } }
+
+// WithStrictNames refuses names that StrictNames refuses.
+func WithStrictNames() CatalogOption { return func(c *catalogConfig) { c.strict = true } }
+
+// WithLogger sets where panics of tools are reported, with their stacks.
+// Without it they go to slog's default logger.
+func WithLogger(l *slog.Logger) CatalogOption { return func(c *catalogConfig) { c.logger = l } }
+
+// WithAmend sets a function that adjusts each tool's metadata before it is
+// bound, such as an operator's settings. It cannot change a tool's name.
+func WithAmend(f func(*Tool)) CatalogOption { return func(c *catalogConfig) { c.amend = f } }
+
+// catalog is the in-memory LiveCatalog. Readers use an immutable snapshot;
+// writers take a lock.
+type catalog struct {
+	bus        events.EventBus
+	middleware []Middleware
+	identity   bool
+	strict     bool
+	logger     *slog.Logger
+	search     ToolSearchCache
+
+	stages atomic.Pointer[Stages]
+	// current is the snapshot, or nil after a change that no reader has seen.
+	current atomic.Pointer[Snapshot]
+
+	mu         sync.Mutex // guards the fields below
+	tools      map[string]*binding
+	generation uint64
+	order      uint64
+	amend      func(*Tool)
+	watchers   map[chan uint64]struct{}
+
+	searchMu sync.Mutex // guards synced and calls of search.Sync
+	synced   uint64
+
+	ids     string
+	nextID  atomic.Uint64
+	workers pool
+	late    lateness
+}
+
+// NewCatalog returns an empty catalog. What it returns is a LiveCatalog and is
+// safe for concurrent use.
+func NewCatalog(opts ...CatalogOption) ToolCatalog {
+	var cfg catalogConfig
+	for _, o := range opts {
+		if o != nil {
+			o(&cfg)
+		}
+	}
+	if cfg.logger == nil {
+		cfg.logger = slog.Default()
+	}
+	c := &catalog{bus: cfg.bus, middleware: cfg.middleware, identity: cfg.identity, strict: cfg.strict,
+		logger: cfg.logger, search: cfg.search, amend: cfg.amend, ids: randomPrefix(),
+		tools: map[string]*binding{}, watchers: map[chan uint64]struct{}{}}
+	c.stages.Store(&cfg.stages)
+	c.current.Store(newSnapshot(0, map[string]*binding{}))
+	return c
+}
+
+func randomPrefix() string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:]) + "-"
+}
+
+// newCallID returns an id that no other call of any process has.
+func (c *catalog) newCallID() string {
+	return c.ids + strconv.FormatUint(c.nextID.Add(1), 36)
+}
+
+// Register implements ToolCatalog.
+func (c *catalog) Register(d ToolDescriptor) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if err := c.add(d); err != nil {
+		return err
+	}
+	c.changed(nil, d.Tool.Source, counts{added: 1})
+	return nil
+}
+
+func (c *catalog) add(d ToolDescriptor) error {
+	if _, ok := c.tools[d.Tool.Name]; ok {
+		return &Error{Tool: d.Tool.Name, Code: ErrToolDuplicateName, Class: ErrClassPermanent, Delivery: NotDelivered}
+	}
+	b, err := c.bind(d, nil)
+	if err != nil {
+		return err
+	}
+	c.tools[d.Tool.Name] = b
+	return nil
+}
+
+// RegisterAll implements BatchRegistrar.
+func (c *catalog) RegisterAll(list []ToolDescriptor) error {
+	if len(list) == 0 {
+		return nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, d := range list {
+		if err := c.add(d); err != nil {
+			for _, done := range list[:i] {
+				delete(c.tools, done.Tool.Name)
+			}
+			return err
+		}
+	}
+	c.changed(c.rebuild(), list[0].Tool.Source, counts{added: len(list)})
+	return nil
+}
+
+// Replace implements CatalogReplacer.
+func (c *catalog) Replace(wrapped []ToolDescriptor) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next := make(map[string]*binding, len(wrapped))
+	for _, d := range wrapped {
+		old := c.tools[d.Tool.Name]
+		if old == nil {
+			return notFound(d.Tool.Name)
+		}
+		if next[d.Tool.Name] != nil {
+			return &Error{Tool: d.Tool.Name, Code: ErrToolDuplicateName, Class: ErrClassPermanent, Delivery: NotDelivered}
+		}
+		b, err := c.bind(d, old)
+		if err != nil {
+			return err
+		}
+		b.hidden = old.hidden
+		next[d.Tool.Name] = b
+	}
+	c.install(next, counts{updated: len(next)}, "")
+	return nil
+}
+
+// install puts bindings in place in one step.
+func (c *catalog) install(next map[string]*binding, n counts, source ToolSourceID) {
+	if len(next) == 0 {
+		return
+	}
+	maps.Copy(c.tools, next)
+	c.changed(c.rebuild(), source, n)
+}
+
+// Deregister implements Deregisterer.
+func (c *catalog) Deregister(name string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	b := c.tools[name]
+	if b == nil {
+		return notFound(name)
+	}
+	delete(c.tools, name)
+	c.changed(nil, b.tool.Source, counts{removed: 1})
+	return nil
+}
+
+// Quarantine implements Quarantiner.
+func (c *catalog) Quarantine(name string, hidden bool) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	old := c.tools[name]
+	if old == nil {
+		return notFound(name)
+	}
+	if old.hidden == hidden {
+		return nil
+	}
+	b, err := c.bind(old.registered(), old)
+	if err != nil {
+		return err
+	}
+	b.hidden = hidden
+	c.install(map[string]*binding{name: b}, counts{updated: 1}, b.tool.Source)
+	return nil
+}
+
+// Amend implements Amender.
+func (c *catalog) Amend(f func(*Tool)) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	before := c.amend
+	c.amend = f
+	next := make(map[string]*binding, len(c.tools))
+	for name, old := range c.tools {
+		b, err := c.bind(old.registered(), old)
+		if err != nil {
+			c.amend = before
+			return err
+		}
+		b.hidden = old.hidden
+		next[name] = b
+	}
+	c.install(next, counts{updated: len(next)}, "")
+	return nil
+}
+
+// SwapSource implements SourceSwapper.
+func (c *catalog) SwapSource(id ToolSourceID, list []ToolDescriptor) Changes {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	next, ch := c.accept(id, list)
+	for name, b := range c.tools {
+		if b.given.Source == id && next[name] == nil {
+			delete(c.tools, name)
+			ch.Removed = append(ch.Removed, name)
+		}
+	}
+	slices.Sort(ch.Added)
+	slices.Sort(ch.Updated)
+	slices.Sort(ch.Removed)
+	maps.Copy(c.tools, next)
+	c.changed(c.rebuild(), id, counts{len(ch.Added), len(ch.Updated), len(ch.Removed)})
+	return ch
+}
+
+// accept binds the tools of a source that can be registered.
+func (c *catalog) accept(id ToolSourceID, list []ToolDescriptor) (map[string]*binding, Changes) {
+	var ch Changes
+	next := make(map[string]*binding, len(list))
+	for _, d := range list {
+		d.Tool.Source = id
+		old := c.tools[d.Tool.Name]
+		var b *binding
+		var err error
+		if next[d.Tool.Name] != nil || old != nil && old.given.Source != id {
+			err = &Error{Tool: d.Tool.Name, Code: ErrToolDuplicateName, Class: ErrClassPermanent, Delivery: NotDelivered}
+		} else {
+			b, err = c.bind(d, old)
+		}
+		if err != nil {
+			ch.Refused = append(ch.Refused, Refusal{Name: d.Tool.Name, Err: err})
+			continue
+		}
+		next[d.Tool.Name] = b
+		switch {
+		case old == nil:
+			ch.Added = append(ch.Added, d.Tool.Name)
+		case old.tool.DefinitionDigest != b.tool.DefinitionDigest:
+			ch.Updated = append(ch.Updated, d.Tool.Name)
+		default:
+			ch.Unchanged++
+		}
+		b.hidden = old != nil && old.hidden
+	}
+	return next, ch
+}
+
+type counts struct{ added, updated, removed int }
+
+// changed makes a change visible: the given snapshot, or the next one that a
+// reader asks for. The caller holds the lock.
+func (c *catalog) changed(s *Snapshot, source ToolSourceID, n counts) {
+	if s == nil {
+		c.generation++
+		c.current.Store(nil)
+	}
+	if n == (counts{}) {
+		return
+	}
+	for w := range c.watchers {
+		offer(w, c.generation)
+	}
+	if c.bus != nil {
+		_ = c.bus.Publish(context.Background(), events.Event{Type: EventTypeCatalogChanged, Time: time.Now(),
+			Payload: CatalogChangedPayload{Source: source, Generation: c.generation, Added: n.added, Updated: n.updated, Removed: n.removed}})
+	}
+}
+
+// offer leaves the newest value in a channel that holds one.
+func offer(w chan uint64, v uint64) {
+	select {
+	case <-w:
+	default:
+	}
+	select {
+	case w <- v:
+	default:
+	}
+}
+
+// rebuild publishes a snapshot of the tools as they are now. The caller holds
+// the lock.
+func (c *catalog) rebuild() *Snapshot {
+	c.generation++
+	return c.publish()
+}
+
+func (c *catalog) publish() *Snapshot {
+	s := newSnapshot(c.generation, maps.Clone(c.tools))
+	c.current.Store(s)
+	return s
+}
+
+// Snapshot implements Snapshotter. It takes no lock unless tools were
+// registered one by one since the last read.
+func (c *catalog) Snapshot() *Snapshot {
+	if s := c.current.Load(); s != nil {
+		return s
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if s := c.current.Load(); s != nil {
+		return s
+	}
+	return c.publish()
+}
+
+// Resolve implements ToolCatalog.
+func (c *catalog) Resolve(name string) (ToolDescriptor, bool) {
+	b := c.Snapshot().byName[name]
+	if b == nil {
+		return ToolDescriptor{}, false
+	}
+	return b.descriptor(), true
+}
+
+// List implements ToolCatalog.
+func (c *catalog) List(filter CatalogFilter) []Tool {
+	list := c.Snapshot().Visible(filter).list
+	if filter.NameRegex != nil {
+		list = slices.DeleteFunc(slices.Clone(list), func(b *binding) bool {
+			return !filter.NameRegex.MatchString(b.tool.Name)
+		})
+	}
+	return copyTools(list)
+}
+
+// Call implements Caller.
+func (c *catalog) Call(ctx context.Context, name string, args json.RawMessage) (ToolResult, error) {
+	if b := c.Snapshot().byName[name]; b != nil {
+		return b.Invoke(ctx, args)
+	}
+	return c.unknown(ctx, name)
+}
+
+// SwapStages implements StageSwapper.
+func (c *catalog) SwapStages(s Stages) { c.stages.Store(&s) }
+
+// Watch implements Watcher.
+func (c *catalog) Watch() (<-chan uint64, func()) {
+	w := make(chan uint64, 1)
+	c.mu.Lock()
+	c.watchers[w] = struct{}{}
+	c.mu.Unlock()
+	var once sync.Once
+	return w, func() {
+		once.Do(func() {
+			c.mu.Lock()
+			defer c.mu.Unlock()
+			delete(c.watchers, w)
+			close(w)
+		})
+	}
+}
+
+// Search implements ToolCatalog.
+func (c *catalog) Search(ctx context.Context, query string, tags []string, limit int) []Tool {
+	if c.search == nil || limit <= 0 {
+		return nil
+	}
+	snap := c.Snapshot()
+	if err := c.syncSearch(ctx, snap); err != nil {
+		c.logger.WarnContext(ctx, "tool search index is behind", "error", err)
+	}
+	visible := snap.Visible(FilterFrom(ctx))
+	for ask := limit; ; ask *= 2 {
+		found, err := c.search.Search(ctx, query, tags, ask)
+		if err != nil {
+			c.logger.WarnContext(ctx, "tool search failed", "error", err)
+			return nil
+		}
+		hits := keepVisible(visible, found, limit)
+		if len(hits) == limit || len(found) < ask {
+			return hits
+		}
+	}
+}
+
+func keepVisible(v *VisibleSet, found []Tool, limit int) []Tool {
+	var hits []*binding
+	for _, t := range found {
+		if i, ok := v.find(t.Name); ok && len(hits) < limit {
+			hits = append(hits, v.list[i])
+		}
+	}
+	return copyTools(hits)
+}
+
+// syncSearch brings the index up to the snapshot.
+func (c *catalog) syncSearch(ctx context.Context, s *Snapshot) error {
+	c.searchMu.Lock()
+	defer c.searchMu.Unlock()
+	if c.synced >= s.generation {
+		return nil
+	}
+	if err := c.search.Sync(ctx, copyTools(s.sorted)); err != nil {
+		return err
+	}
+	c.synced = s.generation
+	return nil
+}
+
+// unknown answers a call of a tool that the caller cannot see, whether it
+// exists or not.
+func (c *catalog) unknown(ctx context.Context, name string) (ToolResult, error) {
+	name = truncate(name, maxShownName)
+	em := newEmitter(ctx, name, c.bus)
+	if err := c.checkCaller(ctx, name); err != nil {
+		em.failed(ctx, "", err)
+		return ToolResult{}, err
+	}
+	if !em.silent() {
+		em.emit(ctx, EventTypeToolUnknown, ToolUnknownPayload{Identity: em.who, ToolName: name}, time.Now())
+	}
+	return ToolResult{}, notFound(name)
+}
+
+// checkCaller is the first step of the road.
+func (c *catalog) checkCaller(ctx context.Context, name string) *Error {
+	if err := ctx.Err(); err != nil {
+		return &Error{Tool: name, Class: ErrClassPermanent, Delivery: NotDelivered, Err: err}
+	}
+	if !c.identity {
+		return nil
+	}
+	if id, _ := identity.From(ctx); !id.Complete() {
+		return &Error{Tool: name, Code: ErrIdentityRequired, Class: ErrClassPermanent, Delivery: NotDelivered,
+			Err: errors.New("set tenant, user and session on the context with identity.With")}
+	}
+	return nil
+}

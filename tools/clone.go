@@ -1,0 +1,136 @@
+package tools
+
+import (
+	"encoding/json"
+	"maps"
+	"slices"
+)
+
+// cloneTool returns a copy that shares no memory which can be changed.
+func cloneTool(t *Tool) Tool {
+	bytes, strs := footprint(t)
+	var c copier
+	c.reserve(bytes, strs)
+	return c.tool(t)
+}
+
+// footprint returns how many bytes and strings the slices of a tool hold.
+func footprint(t *Tool) (bytes, strs int) {
+	return len(t.ArgsSchema) + len(t.OutSchema) + len(t.Definition),
+		len(t.Tags) + len(t.AuthScopes) + len(t.HandlesMIME) + len(t.Tenants)
+}
+
+// copyTool is cloneTool with the sizes at hand.
+func (b *binding) copyTool() Tool {
+	var c copier
+	c.reserve(b.bytes, b.strs)
+	return c.tool(&b.tool)
+}
+
+// copyTools copies the tools of many bindings into shared blocks of memory, so
+// that a page costs a few allocations and not a few for each tool.
+func copyTools(list []*binding) []Tool {
+	if len(list) == 0 {
+		return []Tool{}
+	}
+	var bytes, strs int
+	for _, b := range list {
+		bytes += b.bytes
+		strs += b.strs
+	}
+	var c copier
+	c.reserve(bytes, strs)
+	out := make([]Tool, len(list))
+	for i, b := range list {
+		out[i] = c.tool(&b.tool)
+	}
+	return out
+}
+
+// copier hands out copies from blocks that are large enough for all of them.
+// No copy has room behind its end, so that appending to it never reaches
+// another.
+type copier struct {
+	bytes []byte
+	strs  []string
+}
+
+func (c *copier) reserve(bytes, strs int) {
+	if bytes > 0 {
+		c.bytes = make([]byte, 0, bytes)
+	}
+	if strs > 0 {
+		c.strs = make([]string, 0, strs)
+	}
+}
+
+func (c *copier) tool(t *Tool) Tool {
+	out := *t
+	out.ArgsSchema = c.raw(t.ArgsSchema)
+	out.OutSchema = c.raw(t.OutSchema)
+	out.Definition = c.raw(t.Definition)
+	out.Tags = c.list(t.Tags)
+	out.AuthScopes = c.list(t.AuthScopes)
+	out.HandlesMIME = c.list(t.HandlesMIME)
+	out.Tenants = c.list(t.Tenants)
+	if t.Policy.RetryOn != nil {
+		out.Policy.RetryOn = append(make([]ErrorClass, 0, len(t.Policy.RetryOn)), t.Policy.RetryOn...)
+	}
+	out.Injected = slices.Clone(t.Injected)
+	if t.Examples != nil {
+		out.Examples = cloneExamples(t.Examples)
+	}
+	return out
+}
+
+func (c *copier) raw(b json.RawMessage) json.RawMessage {
+	if b == nil {
+		return nil
+	}
+	start := len(c.bytes)
+	c.bytes = append(c.bytes, b...)
+	return c.bytes[start:len(c.bytes):len(c.bytes)]
+}
+
+func (c *copier) list(s []string) []string {
+	if s == nil {
+		return nil
+	}
+	start := len(c.strs)
+	c.strs = append(c.strs, s...)
+	return c.strs[start:len(c.strs):len(c.strs)]
+}
+
+func cloneExamples(list []ToolExample) []ToolExample {
+	out := make([]ToolExample, len(list))
+	for i, ex := range list {
+		out[i] = ToolExample{Description: ex.Description, Tags: slices.Clone(ex.Tags)}
+		if ex.Args != nil {
+			out[i].Args = cloneValue(ex.Args).(map[string]any)
+		}
+	}
+	return out
+}
+
+// cloneValue copies the containers that JSON values are made of.
+func cloneValue(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		out := maps.Clone(v)
+		for k, e := range out {
+			out[k] = cloneValue(e)
+		}
+		return out
+	case []any:
+		out := slices.Clone(v)
+		for i, e := range out {
+			out[i] = cloneValue(e)
+		}
+		return out
+	case []string:
+		return slices.Clone(v)
+	case json.RawMessage:
+		return slices.Clone(v)
+	}
+	return v
+}

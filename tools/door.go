@@ -1,0 +1,485 @@
+package tools
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/internal/rawjson"
+)
+
+// passage is one call on its way through the door.
+type passage struct {
+	b      *binding
+	call   *Call
+	stages *Stages
+	em     emitter
+	start  time.Time
+
+	release  func(error) // of admission
+	invoked  bool        // the event was published
+	refusing string      // the stage that refused
+	attempts int
+	spent    *Error // set when every retry was used
+}
+
+// Invoke is the road of a call. It is what Resolve gives as a descriptor's
+// Invoke.
+//
+// A call that reaches an older binding of the tool it already runs comes from
+// a wrapper that was put around it with Replace: it is the same call, and goes
+// straight to the driver.
+func (b *binding) Invoke(ctx context.Context, args json.RawMessage) (ToolResult, error) {
+	outer := CallFrom(ctx)
+	if outer != nil && outer.binding.replaces(b) && outer.running.Load() != nil {
+		return b.driver(ctx, args)
+	}
+	p := passage{b: b, stages: b.cat.stages.Load(), start: time.Now()}
+	p.em = newEmitter(ctx, b.tool.Name, b.cat.bus, b.bus)
+	res, err := p.walk(ctx, outer, args)
+	return p.conclude(ctx, res, err)
+}
+
+// replaces reports whether b took the place of older.
+func (b *binding) replaces(older *binding) bool {
+	return b != nil && b.cat == older.cat && b.order > older.order && b.tool.Name == older.tool.Name
+}
+
+// walk takes the steps before the arguments are looked at.
+func (p *passage) walk(ctx context.Context, outer *Call, args json.RawMessage) (res ToolResult, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			res, err = ToolResult{}, p.b.cat.panicked(ctx, p.b.tool.Name, r)
+		}
+	}()
+	b := p.b
+	if err := b.cat.checkCaller(ctx, truncate(b.tool.Name, maxShownName)); err != nil {
+		return ToolResult{}, err
+	}
+	if !b.permitted(ctx) {
+		return ToolResult{}, notFound(b.tool.Name)
+	}
+	p.call = b.newCall(ctx, outer)
+	p.em.call = p.call.ID
+	if len(b.cat.middleware) == 0 {
+		return p.checked(ctx, args)
+	}
+	p.refusing = "middleware"
+	return chain(p.checked, b.cat.middleware)(&callContext{Context: ctx, call: p.call}, args)
+}
+
+// checked is the road behind the middleware, in the order in which it is
+// always walked.
+func (p *passage) checked(ctx context.Context, args json.RawMessage) (ToolResult, error) {
+	p.refusing = ""
+	args, err := p.settle(ctx, args)
+	if err != nil {
+		return ToolResult{}, err
+	}
+	p.call.args = args
+	if err := p.admit(ctx); err != nil {
+		return ToolResult{}, err
+	}
+	p.announce(ctx)
+	res, err := p.run(ctx, args)
+	if err != nil {
+		return ToolResult{}, err
+	}
+	if err := p.b.checkOutput(&res); err != nil {
+		return ToolResult{}, err
+	}
+	if r := p.stages.Redactor; r != nil {
+		if err := r.Redact(ctx, &p.b.tool, &res); err != nil {
+			return ToolResult{}, &Error{Class: ErrClassPermanent, Delivery: Answered, Message: "the result could not be redacted", Err: err}
+		}
+	}
+	return res, nil
+}
+
+// settle strips hidden arguments, validates, and asks the safety policy and,
+// where that asks for it, a person. Edited arguments are settled again.
+func (p *passage) settle(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
+	approved := false
+	for {
+		args = p.strip(ctx, args)
+		if err := p.b.checkArgs(args); err != nil {
+			return nil, err
+		}
+		verdict, reason, err := p.decide(ctx, args)
+		switch {
+		case err != nil:
+			p.refusing = "policy"
+			return nil, &Error{Code: ErrToolDenied, Class: ErrClassPermanent, Delivery: NotDelivered, Message: "the safety policy failed", Err: err}
+		case verdict == Allow, verdict == Ask && approved:
+			return args, nil
+		case verdict != Ask:
+			p.refusing = "policy"
+			return nil, refusal(ErrToolDenied, reason)
+		}
+		edited, err := p.approve(ctx, args, reason)
+		if err != nil {
+			return nil, err
+		}
+		if edited == nil {
+			return args, nil
+		}
+		args, approved = edited, true
+	}
+}
+
+func refusal(code error, reason string) *Error {
+	return &Error{Code: code, Class: ErrClassPermanent, Delivery: NotDelivered, Message: reason}
+}
+
+// strip removes arguments that the caller must not send.
+func (p *passage) strip(ctx context.Context, args json.RawMessage) json.RawMessage {
+	args = orEmptyObject(args)
+	var forged []string
+	for _, inj := range p.b.tool.Injected {
+		rest, err := rawjson.Delete(args, inj.Arg)
+		if err != nil {
+			return args // malformed: validation says how
+		}
+		if len(rest) != len(args) {
+			forged = append(forged, inj.Arg)
+			args = rest
+		}
+	}
+	if len(forged) > 0 && !p.em.silent() {
+		p.em.emit(ctx, EventTypeToolForgedArgs, ToolForgedArgsPayload{Identity: p.em.who, ToolName: p.b.tool.Name,
+			Transport: p.b.tool.Transport, Args: forged}, time.Now())
+	}
+	return args
+}
+
+var emptyObject = json.RawMessage("{}")
+
+// orEmptyObject takes absent arguments and null for an object without members.
+func orEmptyObject(args json.RawMessage) json.RawMessage {
+	if len(args) > 16 {
+		return args
+	}
+	if t := rawjson.Trim(args); len(t) == 0 || string(t) == "null" {
+		return emptyObject
+	}
+	return args
+}
+
+func (b *binding) checkArgs(args json.RawMessage) error {
+	var err error
+	if b.in != nil && b.policy.Validate.in() {
+		err = b.in.Check(args)
+	} else {
+		err = rawjson.Check(args, rawjson.Options{})
+	}
+	if err == nil && b.validate != nil {
+		err = b.validate(args)
+	}
+	if err == nil {
+		return nil
+	}
+	return &Error{Code: ErrToolInvalidArgs, Class: ErrClassPermanent, Delivery: NotDelivered, Err: err}
+}
+
+func (p *passage) decide(ctx context.Context, args json.RawMessage) (Verdict, string, error) {
+	if s := p.stages.Safety; s != nil {
+		return s.Decide(ctx, &p.b.tool, args)
+	}
+	if p.b.tool.Safety.NeedsConfirmation == Yes {
+		return Ask, "the tool needs confirmation", nil
+	}
+	return Allow, "", nil
+}
+
+func (p *passage) approve(ctx context.Context, args json.RawMessage, reason string) (json.RawMessage, error) {
+	p.refusing = "approval"
+	a := p.stages.Approver
+	if a == nil {
+		return nil, refusal(ErrToolDenied, "the call needs approval and no approver is configured")
+	}
+	edited, err := a.Approve(ctx, ApprovalRequest{CallID: p.call.ID, Identity: p.em.who, Tool: &p.b.tool,
+		Args: args, ArgsDigest: digestArgs(args), Reason: reason})
+	if err == nil {
+		p.refusing = ""
+		return edited, nil
+	}
+	for _, code := range []error{ErrToolRejected, ErrApprovalExpired} {
+		if errors.Is(err, code) {
+			return nil, &Error{Code: code, Class: ErrClassPermanent, Delivery: NotDelivered, Message: causeText(err, code), Err: err}
+		}
+	}
+	return nil, &Error{Code: ErrToolDenied, Class: ErrClassPermanent, Delivery: NotDelivered, Message: "approval failed", Err: err}
+}
+
+// causeText returns what err says beyond the sentinel.
+func causeText(err, code error) string {
+	if err == code {
+		return ""
+	}
+	return err.Error()
+}
+
+func (p *passage) admit(ctx context.Context) error {
+	a := p.stages.Admission
+	if a == nil {
+		return nil
+	}
+	done, err := a.Admit(ctx, &p.b.tool)
+	if err == nil {
+		p.release = done
+		return nil
+	}
+	p.refusing = "admission"
+	e := &Error{Code: ErrOverloaded, Class: ErrClassTransient, Delivery: NotDelivered, Retryable: true, Err: err, Message: causeText(err, ErrOverloaded)}
+	var given *Error
+	if errors.As(err, &given) {
+		e.RetryAfter, e.Message = given.RetryAfter, given.SafeMessage()
+	}
+	return e
+}
+
+func (p *passage) announce(ctx context.Context) {
+	if p.invoked {
+		return
+	}
+	p.invoked = true
+	if !p.em.silent() {
+		p.em.emit(ctx, EventTypeToolInvoked, ToolInvokedPayload{Identity: p.em.who, ToolName: p.b.tool.Name,
+			Transport: p.b.tool.Transport, StartedAt: p.start}, p.start)
+	}
+}
+
+// run is the policy shell around the driver.
+func (p *passage) run(ctx context.Context, args json.RawMessage) (ToolResult, error) {
+	b := p.b
+	s := shell{policy: &b.policy, call: p.call, mayRepeat: b.mayRepeat(p.call), harmless: b.harmless(), answers: b.answers(),
+		inline: b.inline, workers: &b.cat.workers, late: &b.cat.late, cat: b.cat}
+	invoke := b.driver
+	if len(b.tool.Injected) > 0 {
+		invoke = p.inject
+	}
+	res, err := s.run(ctx, args, invoke)
+	p.attempts = s.attempts
+	return res, err
+}
+
+// harmless reports whether a second call would have no further effect.
+func (b *binding) harmless() bool {
+	return b.tool.SideEffects.harmless() || b.tool.Safety.Idempotent == Yes
+}
+
+// answers reports whether an error of the driver that does not say how far it
+// got came from the tool itself.
+func (b *binding) answers() bool { return b.tool.Transport == TransportInProcess }
+
+// mayRepeat reports whether a call may be made again after it was delivered.
+func (b *binding) mayRepeat(c *Call) bool {
+	return b.optsIn || b.harmless() || c.IdempotencyKey != "" ||
+		b.tool.Transport == TransportInProcess && b.tool.SideEffects == ""
+}
+
+// inject fills in the hidden arguments for one attempt.
+func (p *passage) inject(ctx context.Context, args json.RawMessage) (ToolResult, error) {
+	for _, inj := range p.b.tool.Injected {
+		v, err := p.hiddenValue(ctx, inj)
+		if err == nil {
+			var enc []byte
+			if enc, err = json.Marshal(v); err == nil {
+				args, err = rawjson.Set(args, inj.Arg, enc)
+			}
+		}
+		if err != nil {
+			return ToolResult{}, &Error{Class: ErrClassPermanent, Delivery: NotDelivered,
+				Message: fmt.Sprintf("the hidden argument %q could not be filled in", inj.Arg), Err: err}
+		}
+	}
+	return p.b.driver(ctx, args)
+}
+
+func (p *passage) hiddenValue(ctx context.Context, inj Injected) (any, error) {
+	if inj.Value != nil {
+		return inj.Value(ctx)
+	}
+	who, _ := identity.QuadrupleFrom(ctx)
+	switch inj.From {
+	case InjectTenant:
+		return who.TenantID, nil
+	case InjectUser:
+		return who.UserID, nil
+	case InjectSession:
+		return who.SessionID, nil
+	case InjectRun:
+		return who.RunID, nil
+	case InjectCall:
+		return p.call.ID, nil
+	case InjectIdempotencyKey:
+		return p.call.IdempotencyKey, nil
+	}
+	if p.stages.Secrets == nil {
+		return nil, errors.New("no source of secrets is configured")
+	}
+	return p.stages.Secrets.Secret(ctx, inj.From[len(injectSecretPrefix):])
+}
+
+// checkOutput validates the structured result, unless the tool says that it
+// failed.
+func (b *binding) checkOutput(res *ToolResult) error {
+	if res.Structured == nil && res.Value != nil && len(res.Content) == 0 {
+		raw, err := res.JSON()
+		if err != nil {
+			return invalidOutput(fmt.Errorf("the result cannot be encoded as JSON: %w", err))
+		}
+		res.Structured = raw
+	}
+	if b.out == nil || res.IsError || !b.policy.Validate.out() {
+		return nil
+	}
+	if res.Structured == nil {
+		return invalidOutput(errors.New("the tool declares an output schema and gave no structured result"))
+	}
+	if err := b.out.Check(res.Structured); err != nil {
+		return invalidOutput(err)
+	}
+	return nil
+}
+
+func invalidOutput(err error) *Error {
+	return &Error{Code: ErrToolInvalidOutput, Class: ErrClassPermanent, Delivery: Answered, Err: err}
+}
+
+// conclude completes the result or the error, publishes the terminal event and
+// tells admission and the recorder.
+func (p *passage) conclude(ctx context.Context, res ToolResult, err error) (ToolResult, error) {
+	elapsed := time.Since(p.start)
+	var failure *Error
+	if err != nil {
+		failure = p.blame(err)
+		res, err = ToolResult{}, failure
+	} else {
+		res.CallID, res.Elapsed, res.Attempts = p.call.ID, elapsed, p.attempts
+	}
+	if p.release != nil {
+		p.release(err)
+	}
+	if !p.em.silent() {
+		p.report(ctx, &res, failure, elapsed)
+	}
+	if r := p.stages.Recorder; r != nil && p.call != nil {
+		rec := CallRecord{Call: p.call, Identity: p.em.who, Tool: &p.b.tool, Args: p.call.args, Err: err,
+			StartedAt: p.start, Elapsed: elapsed, Attempts: p.attempts}
+		if failure == nil {
+			rec.Result = &res
+		}
+		r.Record(ctx, rec)
+	}
+	return res, err
+}
+
+// blame makes err the one error type, with what the door knows.
+func (p *passage) blame(err error) *Error {
+	e := asError(err)
+	e.Tool = truncate(p.b.tool.Name, maxShownName)
+	e.Attempts = p.attempts
+	if e.Code == ErrToolPolicyExhausted {
+		p.spent = e
+	}
+	return e
+}
+
+// asError returns a copy of err's own *Error, or a new one around it.
+func asError(err error) *Error {
+	if e, ok := err.(*Error); ok {
+		c := *e
+		if c.Class == "" {
+			c.Class = ClassifyError(err, false)
+		}
+		return &c
+	}
+	return &Error{Class: ClassifyError(err, false), Err: err}
+}
+
+// report publishes the terminal event.
+func (p *passage) report(ctx context.Context, res *ToolResult, failure *Error, elapsed time.Duration) {
+	t, end := &p.b.tool, p.start.Add(elapsed)
+	switch {
+	case failure == nil:
+		p.em.emit(ctx, EventTypeToolCompleted, ToolCompletedPayload{Identity: p.em.who, ToolName: t.Name, Transport: t.Transport,
+			Attempts: p.attempts, DurationMS: elapsed.Milliseconds(), IsError: res.IsError}, end)
+	case failure.Code == ErrToolNotFound && p.call == nil:
+		p.em.emit(ctx, EventTypeToolUnknown, ToolUnknownPayload{Identity: p.em.who, ToolName: failure.Tool}, end)
+	case p.call == nil:
+		transport := t.Transport
+		if !p.b.permitted(ctx) {
+			transport = ""
+		}
+		p.em.failed(ctx, transport, failure)
+	case failure.Code == ErrToolInvalidArgs && !p.invoked:
+		p.em.emit(ctx, EventTypeToolInvalidArgs, ToolInvalidArgsPayload{Identity: p.em.who, ToolName: t.Name, Transport: t.Transport,
+			ValidationError: failure.SafeMessage()}, end)
+	case p.refusing != "" && !p.invoked:
+		p.em.emit(ctx, EventTypeToolDenied, ToolDeniedPayload{Identity: p.em.who, ToolName: t.Name, Transport: t.Transport,
+			Stage: p.refusing, Reason: failure.SafeMessage()}, end)
+	default:
+		if p.spent != nil {
+			p.em.emit(ctx, EventTypeToolPolicyExhausted, ToolPolicyExhaustedPayload{Identity: p.em.who, ToolName: t.Name, Transport: t.Transport,
+				Attempts: p.attempts, LastClass: failure.Class, LastError: failure.SafeMessage()}, end)
+		}
+		p.em.failed(ctx, t.Transport, failure)
+	}
+}
+
+func (e *emitter) failed(ctx context.Context, transport TransportKind, err *Error) {
+	if e.silent() {
+		return
+	}
+	e.emit(ctx, EventTypeToolFailed, ToolFailedPayload{Identity: e.who, ToolName: e.tool, Transport: transport, Attempts: err.Attempts,
+		ErrorClass: err.Class, ErrorMessage: err.SafeMessage(), OutcomeUnknown: err.OutcomeUnknown}, time.Now())
+}
+
+// newCall makes the call that tools find on their context. outer is the call
+// whose tool makes this one, or nil.
+func (b *binding) newCall(ctx context.Context, outer *Call) *Call {
+	c := &Call{binding: b}
+	if q, ok := identity.QuadrupleFrom(ctx); ok {
+		c.RunID = q.RunID
+	}
+	if outer != nil {
+		c.Parent, c.peer, c.Capabilities = outer.ID, outer.peer, outer.Capabilities
+	}
+	if e, ok := ctx.Value(entranceKey{}).(*Entrance); ok && e != nil {
+		c.ID, c.peer, c.IdempotencyKey, c.Meta, c.Capabilities = e.CallID, e.Peer, e.IdempotencyKey, e.Meta, e.Capabilities
+	}
+	if c.ID == "" {
+		c.ID = b.cat.newCallID()
+	}
+	return c
+}
+
+// callContext carries a call to middleware and stages. It hides the entrance,
+// which belongs to this call alone.
+type callContext struct {
+	context.Context
+	call *Call
+}
+
+func (c *callContext) Value(key any) any {
+	switch key {
+	case callKey{}:
+		return c.call
+	case entranceKey{}:
+		return (*Entrance)(nil)
+	}
+	return c.Context.Value(key)
+}
+
+// panicked logs a panic with its stack and returns what the caller is told.
+func (c *catalog) panicked(ctx context.Context, tool string, r any) *Error {
+	c.logger.ErrorContext(ctx, "tool panicked", "tool", tool, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+	return &Error{Class: ErrClassPermanent, Delivery: Answered, Message: "the tool panicked", Err: errPanic}
+}
+
+var errPanic = errors.New("tools: panic in a tool")

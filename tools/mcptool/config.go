@@ -1,0 +1,253 @@
+package mcptool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net/http"
+	"net/url"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolcrib/toolcrib/internal/mcpwire"
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// TransportMode says how a server is reached.
+type TransportMode string
+
+// The TransportMode values. Empty is TransportAuto: stdio when there is a
+// command, streamable HTTP when there is a URL.
+const (
+	TransportAuto           TransportMode = "auto"
+	TransportStdio          TransportMode = "stdio"
+	TransportStreamableHTTP TransportMode = "streamable_http"
+)
+
+// NoPrefix is the Config.Prefix that leaves the server's own tool names as they
+// are.
+const NoPrefix = "none"
+
+// Config describes one MCP server.
+type Config struct {
+	// Name identifies the server, in tool names, logs and errors: 1 to 64
+	// characters of A–Z, a–z, 0–9, underscore, dot and dash.
+	Name string
+	// TransportMode says how the server is reached.
+	TransportMode TransportMode
+
+	// Command is the program to start, and its arguments.
+	Command []string
+	// Env is what the child's environment has beside PATH, HOME, LANG and
+	// TMPDIR, which it takes from this process unless they stand here too. It
+	// has nothing else.
+	Env map[string]string
+	// Dir is the child's working directory; empty is that of this process.
+	Dir string
+
+	// URL is the endpoint of a server that is reached over HTTP.
+	URL string
+	// Headers are added to every HTTP request.
+	Headers map[string]string
+	// HTTP sends the requests. Nil is a transport of the server's own.
+	HTTP http.RoundTripper
+
+	// Version pins the protocol revision, such as "2025-06-18". Empty
+	// negotiates the newest that both sides speak.
+	Version string
+	// ClientInfo is what the server is told of this client: an MCP
+	// Implementation object. Empty names Toolcrib.
+	ClientInfo json.RawMessage
+
+	// Prefix stands before each tool's name. Nil is Name and an underscore;
+	// NoPrefix and the empty text are none.
+	Prefix *string
+	// Include lists the tools to take, by the server's own names; "*" stands
+	// for any characters and "?" for one. Empty takes all.
+	Include []string
+	// Exclude lists tools to leave out, in the same form. It wins over Include.
+	Exclude []string
+	// Policy is the reliability shell of every tool.
+	Policy tools.ToolPolicy
+	// ToolPolicies replaces Policy for single tools, by the server's own names.
+	ToolPolicies map[string]tools.ToolPolicy
+	// Loading is set on every tool; empty sets nothing.
+	Loading tools.LoadingMode
+	// Options are laid over every tool, last.
+	Options []tools.DescriptorOption
+
+	// ConnectTimeout bounds one attempt to connect, from the start of the
+	// child to the end of the handshake. 0 means 60 seconds.
+	ConnectTimeout time.Duration
+	// KeepAlive is how often a connection is asked for a sign of life. One
+	// that gives none while no call runs is made anew. 0 asks never.
+	KeepAlive time.Duration
+	// LogLevel is the least level of log messages that a server is asked to
+	// send, a syslog word; they reach the caller whose call they belong to.
+	// Empty means "info". Servers of the stateless era take the level from
+	// each call instead.
+	LogLevel string
+	// Logger hears of the connection's life, and the child's standard error.
+	// Nil is silent.
+	Logger *slog.Logger
+}
+
+const defaultConnectTimeout = 60 * time.Second
+
+var serverName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// resolved returns a copy of c with its defaults, or everything that is wrong
+// with it.
+func (c *Config) resolved() (*Config, error) {
+	if c == nil {
+		return nil, errors.New("mcptool: a server needs a configuration")
+	}
+	out := *c
+	if !serverName.MatchString(c.Name) {
+		return nil, fmt.Errorf("mcptool: server name %q: expected 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'", bound(c.Name, 80))
+	}
+	out.Command, out.Env, out.Headers = slices.Clone(c.Command), maps.Clone(c.Env), maps.Clone(c.Headers)
+	out.ToolPolicies = maps.Clone(c.ToolPolicies)
+	if out.ConnectTimeout <= 0 {
+		out.ConnectTimeout = defaultConnectTimeout
+	}
+	if out.LogLevel == "" {
+		out.LogLevel = "info"
+	}
+	if out.Logger == nil {
+		out.Logger = slog.New(slog.DiscardHandler)
+	}
+	out.Logger = out.Logger.With("server", c.Name)
+	if len(out.ClientInfo) == 0 {
+		out.ClientInfo = json.RawMessage(`{"name":"toolcrib","version":"1"}`)
+	}
+	var wrong []error
+	for _, check := range []func() error{out.resolveTransport, out.checkEnv, out.checkVersion, out.checkClientInfo, out.checkLogLevel} {
+		if err := check(); err != nil {
+			wrong = append(wrong, fmt.Errorf("mcptool: server %q: %w", c.Name, err))
+		}
+	}
+	return &out, errors.Join(wrong...)
+}
+
+// resolveTransport settles which transport is meant and checks what it needs.
+func (c *Config) resolveTransport() error {
+	mode := c.TransportMode
+	if mode == "" || mode == TransportAuto {
+		switch {
+		case len(c.Command) > 0 && c.URL != "":
+			return errors.New("both command and url are set: set one of them, or transport_mode")
+		case len(c.Command) > 0:
+			mode = TransportStdio
+		default:
+			mode = TransportStreamableHTTP
+		}
+	}
+	c.TransportMode = mode
+	switch {
+	case mode != TransportStdio && mode != TransportStreamableHTTP:
+		return fmt.Errorf("transport_mode %q: expected auto, stdio or streamable_http", bound(string(mode), 40))
+	case mode == TransportStdio && (len(c.Command) == 0 || c.Command[0] == ""):
+		return errors.New("command is empty: transport_mode stdio needs the program to start")
+	case mode == TransportStreamableHTTP && c.URL == "":
+		return errors.New("neither command nor url is set: one of them says how to reach the server")
+	case mode == TransportStreamableHTTP:
+		return c.checkHTTP()
+	}
+	return nil
+}
+
+// checkHTTP never quotes the URL, which may hold a secret.
+func (c *Config) checkHTTP() error {
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Host == "" || (u.Scheme != "http" && u.Scheme != "https") {
+		return errors.New("url: expected an absolute http or https URL")
+	}
+	for k, v := range c.Headers {
+		if k == "" || strings.ContainsAny(k, " :\r\n\t") || strings.ContainsAny(v, "\r\n") {
+			return fmt.Errorf("headers: %q is no valid header", bound(k, 80))
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkEnv() error {
+	for k, v := range c.Env {
+		if k == "" || strings.ContainsAny(k, "=\x00") || strings.ContainsRune(v, 0) {
+			return fmt.Errorf("env: %q is no valid environment variable", bound(k, 80))
+		}
+	}
+	return nil
+}
+
+func (c *Config) checkVersion() error {
+	if c.Version == "" || slices.Contains(mcpwire.Versions(), c.Version) {
+		return nil
+	}
+	return fmt.Errorf("protocol version %q: expected one of %s", bound(c.Version, 40), strings.Join(mcpwire.Versions(), ", "))
+}
+
+func (c *Config) checkClientInfo() error {
+	var info struct{ Name, Version string }
+	if err := json.Unmarshal(c.ClientInfo, &info); err != nil || info.Name == "" {
+		return errors.New("client info: expected an object with name and version")
+	}
+	return nil
+}
+
+func (c *Config) checkLogLevel() error {
+	levels := []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
+	if slices.Contains(levels, c.LogLevel) {
+		return nil
+	}
+	return fmt.Errorf("log level %q: expected one of %s", bound(c.LogLevel, 40), strings.Join(levels, ", "))
+}
+
+// prefix returns what stands before each tool's name.
+func (c *Config) prefix() string {
+	switch {
+	case c.Prefix == nil:
+		return c.Name + "_"
+	case *c.Prefix == NoPrefix:
+		return ""
+	}
+	return *c.Prefix
+}
+
+// A filter decides which of a server's tools are taken.
+type filter struct{ include, exclude []*regexp.Regexp }
+
+func newFilter(c *Config) filter {
+	return filter{include: globs(c.Include), exclude: globs(c.Exclude)}
+}
+
+func (f filter) takes(name string) bool {
+	matches := func(re *regexp.Regexp) bool { return re.MatchString(name) }
+	if slices.ContainsFunc(f.exclude, matches) {
+		return false
+	}
+	return len(f.include) == 0 || slices.ContainsFunc(f.include, matches)
+}
+
+// globs compiles patterns in which "*" and "?" are special and nothing else.
+func globs(patterns []string) []*regexp.Regexp {
+	var out []*regexp.Regexp
+	for _, p := range patterns {
+		quoted := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(p))
+		out = append(out, regexp.MustCompile(`(?s)\A`+quoted+`\z`))
+	}
+	return out
+}
+
+// bound cuts foreign text to at most n bytes.
+func bound(s string, n int) string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}

@@ -1,0 +1,146 @@
+package mcptool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/toolcrib/toolcrib/internal/rawjson"
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// A remoteTool is what a call needs to know of a server's tool.
+type remoteTool struct {
+	// name is the canonical one, for errors.
+	name string
+	// head is the beginning of the params of a call: {"name":"…","arguments":
+	head []byte
+	// headers is the input schema of a tool some of whose arguments are
+	// repeated in HTTP headers, else nil.
+	headers json.RawMessage
+}
+
+// A definition is a tool object as a server listed it, and what of it is used.
+type definition struct {
+	raw                json.RawMessage
+	name               string
+	named              bool
+	title, description string
+	input, output      json.RawMessage
+	annotations        json.RawMessage
+}
+
+// readDefinition finds the members of a tool object. What it does not know
+// stays in raw; of a member that stands twice the last counts.
+func readDefinition(raw json.RawMessage) (definition, error) {
+	d := definition{raw: raw}
+	if rawjson.KindOf(raw) != rawjson.KindObject {
+		return d, fmt.Errorf("the entry is a JSON %s, and not an object", rawjson.KindOf(raw))
+	}
+	it := rawjson.Object(raw)
+	for it.Next() {
+		d.member(&it)
+	}
+	switch {
+	case it.Err() != nil:
+		return d, it.Err()
+	case !d.named:
+		return d, errors.New(`the entry has no "name"`)
+	case d.name == "":
+		return d, errors.New("its name is empty")
+	}
+	return d, nil
+}
+
+func (d *definition) member(it *rawjson.Iter) {
+	switch {
+	case it.KeyIs("name"):
+		d.name, d.named = rawjson.Unquote(it.Value())
+	case it.KeyIs("title"):
+		d.title, _ = rawjson.Unquote(it.Value())
+	case it.KeyIs("description"):
+		d.description, _ = rawjson.Unquote(it.Value())
+	case it.KeyIs("inputSchema"):
+		d.input = notNull(it.Value())
+	case it.KeyIs("outputSchema"):
+		d.output = notNull(it.Value())
+	case it.KeyIs("annotations"):
+		d.annotations = it.Value()
+	}
+}
+
+func notNull(v json.RawMessage) json.RawMessage {
+	if rawjson.KindOf(v) == rawjson.KindNull {
+		return nil
+	}
+	return v
+}
+
+// describe returns the descriptor of a listed tool.
+func (s *Server) describe(d definition) tools.ToolDescriptor {
+	t := tools.Tool{
+		Name:        tools.CanonicalName(s.cfg.prefix(), d.name),
+		Title:       d.title,
+		Description: d.description,
+		ArgsSchema:  d.input,
+		OutSchema:   d.output,
+		Loading:     s.cfg.Loading,
+		Source:      s.SourceID(),
+		Transport:   tools.TransportMCP,
+		Policy:      s.policy(d.name),
+		Namespace:   s.cfg.Name,
+		SourceName:  d.name,
+		Safety:      safetyOf(d.annotations),
+		Definition:  d.raw,
+	}
+	if t.Title == "" {
+		title, _ := rawjson.Get(d.annotations, "title")
+		t.Title, _ = rawjson.Unquote(title)
+	}
+	remote := newRemoteTool(t)
+	return s.options.Descriptor(t, remote.invoker(s))
+}
+
+func (s *Server) policy(sourceName string) tools.ToolPolicy {
+	if p, ok := s.cfg.ToolPolicies[sourceName]; ok {
+		return p
+	}
+	return s.cfg.Policy
+}
+
+func newRemoteTool(t tools.Tool) *remoteTool {
+	r := &remoteTool{name: t.Name}
+	r.head = rawjson.AppendQuoted([]byte(`{"name":`), t.SourceName)
+	r.head = append(r.head, `,"arguments":`...)
+	if namesHeader(t.ArgsSchema) {
+		r.headers = t.ArgsSchema
+	}
+	return r
+}
+
+// safetyOf reads a server's hints about its tool. A hint that is absent, or
+// that is no boolean, leaves its flag unset, and so does a tool that claims to
+// be read-only and destructive at once.
+func safetyOf(annotations json.RawMessage) tools.Safety {
+	s := tools.Safety{
+		ReadOnly:    hint(annotations, "readOnlyHint"),
+		Destructive: hint(annotations, "destructiveHint"),
+		Idempotent:  hint(annotations, "idempotentHint"),
+		OpenWorld:   hint(annotations, "openWorldHint"),
+	}
+	if s.ReadOnly == tools.Yes && s.Destructive == tools.Yes {
+		s.ReadOnly = tools.Unset
+	}
+	return s
+}
+
+func hint(annotations json.RawMessage, name string) tools.Flag {
+	v, _ := rawjson.Get(annotations, name)
+	switch string(v) {
+	case "true":
+		return tools.Yes
+	case "false":
+		return tools.No
+	}
+	return tools.Unset
+}
