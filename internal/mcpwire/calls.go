@@ -12,6 +12,7 @@ import (
 type call struct {
 	id     int64
 	method string
+	params json.RawMessage
 	opts   *CallOptions
 	mail   *mailbox // nil: notifications are delivered where they are read
 
@@ -115,6 +116,15 @@ func (t *calls) finish(f Frame) {
 	t.end(t.find(f.ID), func(c *call) { c.answer = f })
 }
 
+// finishOwn is finish for an answer that came on the call's own stream, which
+// then need not be stopped.
+func (t *calls) finishOwn(c *call, f Frame) {
+	t.mu.Lock()
+	c.abort = nil
+	t.mu.Unlock()
+	t.end(c, func(c *call) { c.answer = f })
+}
+
 // fail ends one call without an answer.
 func (t *calls) fail(c *call, err error) {
 	t.end(c, func(c *call) { c.err = err })
@@ -140,7 +150,8 @@ func (t *calls) end(c *call, set func(*call)) {
 	}
 }
 
-// onEnd has stop called when the call ends, at once if it already has.
+// onEnd has stop called when an answer comes by another way than the stream of
+// the call itself, at once if it already has.
 func (t *calls) onEnd(c *call, stop func()) {
 	t.mu.Lock()
 	ended := c.finished()

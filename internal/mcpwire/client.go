@@ -141,10 +141,12 @@ type link interface {
 	// call sends a request and returns nil once k is done. The other returns
 	// are how far the request got, and why no answer will come.
 	call(ctx context.Context, k *call, msg []byte) (Delivery, error)
-	// send delivers a notification or an answer.
-	send(ctx context.Context, msg []byte) error
+	// send delivers a notification, or an answer, whose method is "".
+	send(ctx context.Context, method string, msg []byte) error
 	// established tells the link what was negotiated.
 	established(Peer)
+	// ready follows the end of the handshake.
+	ready()
 	// cancelByMessage reports whether a call is cancelled by a notification,
 	// and not by the end of its stream.
 	cancelByMessage() bool
@@ -233,6 +235,7 @@ func (c *Client) callAs(ctx context.Context, method string, params json.RawMessa
 		return nil, &CallError{Method: method, Delivery: NotDelivered, Err: err}
 	}
 	msg := make([]byte, 0, len(params)+len(method)+64)
+	k.params = params
 	delivery, err := c.link.call(ctx, k, AppendRequest(msg, k.wireID(), method, params))
 	if err == nil {
 		return k.outcome()
@@ -274,7 +277,7 @@ func (c *Client) tellCancelled(ctx context.Context, k *call) {
 	c.goWork(func() {
 		ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
 		defer cancel()
-		if err := c.link.send(ctx, appendCancelled(nil, k.wireID(), reason)); err != nil {
+		if err := c.link.send(ctx, NotifyCancelled, appendCancelled(nil, k.wireID(), reason)); err != nil {
 			c.opts.Logger.Debug("cancellation not sent", "method", k.method, "error", err)
 		}
 	})
@@ -286,10 +289,15 @@ func (c *Client) Notify(ctx context.Context, method string, params json.RawMessa
 	if err := checkRaw("params", params); err != nil {
 		return &CallError{Method: method, Delivery: NotDelivered, Err: err}
 	}
-	if err := c.link.send(ctx, AppendRequest(nil, "", method, params)); err != nil {
-		return &CallError{Method: method, Delivery: NotDelivered, Err: err}
+	err := c.link.send(ctx, method, AppendRequest(nil, "", method, params))
+	var he *HTTPError
+	switch {
+	case err == nil:
+		return nil
+	case errors.As(err, &he):
+		return &CallError{Method: method, Delivery: he.delivery(), Err: err}
 	}
-	return nil
+	return &CallError{Method: method, Delivery: MaybeDelivered, Err: err}
 }
 
 // Close ends the connection: an HTTP session is deleted, a child process is
@@ -318,11 +326,18 @@ func (c *Client) fail(err error) {
 
 // goWork runs f on a goroutine that Close waits for, unless the connection has
 // ended already.
-func (c *Client) goWork(f func()) {
+func (c *Client) goWork(f func()) { c.goWorkOr(f, func() {}) }
+
+// goWorkOr is goWork that runs instead here when the connection has ended.
+func (c *Client) goWorkOr(f, instead func()) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.ended {
+	ended := c.ended
+	if !ended {
 		c.work.Go(f)
+	}
+	c.mu.Unlock()
+	if ended {
+		instead()
 	}
 }
 

@@ -210,6 +210,40 @@ func appendAnswer(dst []byte, id ID) []byte {
 	return append(dst, ',')
 }
 
+// An answer is the answer to a request, in the parts that it is written in.
+type answer struct {
+	head   []byte // up to the result, or the whole of an error
+	result json.RawMessage
+}
+
+func newAnswer(id ID, result json.RawMessage, err error) *answer {
+	if err != nil {
+		return &answer{head: AppendErrorAnswer(nil, id, asError(err))}
+	}
+	if result == nil {
+		result = json.RawMessage("{}")
+	}
+	head := appendAnswer(make([]byte, 0, len(id)+40), id)
+	return &answer{head: append(head, `"result":`...), result: result}
+}
+
+var closingBrace = []byte{'}'}
+
+// parts returns the pieces of the message.
+func (a *answer) parts() [][]byte {
+	if a.result == nil {
+		return [][]byte{a.head}
+	}
+	return [][]byte{a.head, a.result, closingBrace}
+}
+
+func (a *answer) size() int { return len(a.head) + len(a.result) + 1 }
+
+// bytes returns the message in one piece.
+func (a *answer) bytes() []byte {
+	return bytes.Join(a.parts(), nil)
+}
+
 // oneLine returns msg without line breaks, for transports whose messages end
 // at one. JSON allows them between tokens only, where a space serves as well.
 func oneLine(msg []byte) []byte {

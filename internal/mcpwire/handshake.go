@@ -23,6 +23,7 @@ func Connect(ctx context.Context, t Transport, opts *ClientOptions) (*Client, er
 	}
 	err = c.handshake(ctx)
 	if err == nil {
+		c.link.ready()
 		return c, nil
 	}
 	reopen := c.opts.Version == "" && errors.Is(err, errDiedOnProbe)
@@ -38,6 +39,7 @@ func Connect(ctx context.Context, t Transport, opts *ClientOptions) (*Client, er
 		_ = c.Close()
 		return nil, err
 	}
+	c.link.ready()
 	return c, nil
 }
 

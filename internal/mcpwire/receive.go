@@ -36,16 +36,21 @@ func (c *Client) receiveOne(data []byte, owner *call) {
 func (c *Client) receive(f Frame, owner *call) {
 	switch f.Kind {
 	case KindResult, KindError:
-		if f.ID == "" && owner != nil { // refused before the id was read
-			c.calls.end(owner, func(k *call) { k.answer = f })
-			return
-		}
-		c.calls.finish(f)
+		c.receiveAnswer(f, owner)
 	case KindNotification:
 		c.receiveNotification(f, owner)
 	case KindRequest:
 		c.receiveRequest(f, owner)
 	}
+}
+
+func (c *Client) receiveAnswer(f Frame, owner *call) {
+	refusedUnread := f.ID == "" && f.Kind == KindError // the id could not be read
+	if owner != nil && (refusedUnread || c.calls.find(f.ID) == owner) {
+		c.calls.finishOwn(owner, f)
+		return
+	}
+	c.calls.finish(f)
 }
 
 func (c *Client) receiveNotification(f Frame, owner *call) {
@@ -140,7 +145,7 @@ func (c *Client) answer(id ID, result json.RawMessage, err error) {
 	} else {
 		msg = AppendResult(nil, id, result)
 	}
-	if err := c.link.send(c.ctx, msg); err != nil {
+	if err := c.link.send(c.ctx, "", msg); err != nil {
 		c.opts.Logger.Debug("answer not sent", "error", err)
 	}
 }

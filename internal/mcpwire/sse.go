@@ -171,15 +171,21 @@ func (r *EventReader) discard(n int) {
 
 // appendEvent appends a message event; an empty id is left out.
 func appendEvent(dst []byte, id string, msg []byte) []byte {
+	dst = append(appendEventHead(dst, id), oneLine(msg)...)
+	return append(dst, eventTail...)
+}
+
+var eventTail = []byte("\n\n")
+
+// appendEventHead appends a message event up to its data.
+func appendEventHead(dst []byte, id string) []byte {
 	dst = append(dst, "event: message\n"...)
 	if id != "" {
 		dst = append(dst, "id: "...)
 		dst = append(dst, id...)
 		dst = append(dst, '\n')
 	}
-	dst = append(dst, "data: "...)
-	dst = append(dst, oneLine(msg)...)
-	return append(dst, "\n\n"...)
+	return append(dst, "data: "...)
 }
 
 // appendPriming appends an event without a message, which gives the client an

@@ -114,11 +114,15 @@ func (l *streamLink) stopped(k *call, line *outLine) (Delivery, error) {
 	return line.delivery(), l.lines.err
 }
 
-func (l *streamLink) send(ctx context.Context, msg []byte) error { return l.lines.send(ctx, msg) }
-func (l *streamLink) established(Peer)                            {}
-func (l *streamLink) cancelByMessage() bool                       { return true }
-func (l *streamLink) queuesMail() bool                            { return true }
-func (l *streamLink) sessionID() string                           { return "" }
+func (l *streamLink) send(ctx context.Context, _ string, msg []byte) error {
+	return l.lines.send(ctx, msg)
+}
+
+func (l *streamLink) ready()                {}
+func (l *streamLink) established(Peer)      {}
+func (l *streamLink) cancelByMessage() bool { return true }
+func (l *streamLink) queuesMail() bool      { return true }
+func (l *streamLink) sessionID() string     { return "" }
 
 func (l *streamLink) close() error {
 	l.lines.close(ErrClosed)
