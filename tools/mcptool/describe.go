@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -112,7 +113,7 @@ func newRemoteTool(t tools.Tool) *remoteTool {
 	r := &remoteTool{name: t.Name}
 	r.head = rawjson.AppendQuoted([]byte(`{"name":`), t.SourceName)
 	r.head = append(r.head, `,"arguments":`...)
-	if namesHeader(t.ArgsSchema) {
+	if bytes.Contains(t.ArgsSchema, []byte(`"x-mcp-header"`)) {
 		r.headers = t.ArgsSchema
 	}
 	return r
