@@ -1,0 +1,125 @@
+package httptool
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// refuse is the error of a call that was not sent.
+func refuse(label string, err error) error {
+	var known *tools.Error
+	if errors.As(err, &known) {
+		return err
+	}
+	return &tools.Error{Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered, Message: label + ": " + err.Error()}
+}
+
+// invalid is the error of a call whose arguments fit the schema and still
+// cannot be sent.
+func invalid(err error) error {
+	return &tools.Error{Code: tools.ErrToolInvalidArgs, Class: tools.ErrClassPermanent,
+		Delivery: tools.NotDelivered, Message: err.Error()}
+}
+
+// rejected is the error of an answer that is not accepted.
+func rejected(out *outgoing, status int, why string) error {
+	return &tools.Error{Class: tools.ErrClassPermanent, Delivery: tools.Answered,
+		Message: fmt.Sprintf("%s: HTTP %d: %s", out.label, status, scrub(why, out.hidden))}
+}
+
+// failure describes a request that got no answer. Neither the message nor the
+// cause holds the request's URL, which may carry a credential.
+func failure(req *http.Request, out *outgoing, err error, t *trip) error {
+	var known *tools.Error
+	if errors.As(err, &known) {
+		return known
+	}
+	e := &tools.Error{Class: tools.ErrClassTransient, Delivery: t.delivery(), Retryable: true}
+	host := req.URL.Host
+	var (
+		blocked *blockedError
+		dns     *net.DNSError
+	)
+	switch {
+	case errors.As(err, &blocked):
+		e.Class, e.Retryable, e.Delivery = tools.ErrClassPermanent, false, tools.NotDelivered
+		e.Message = host + ": " + blocked.Error()
+	case req.Context().Err() != nil:
+		e.Class, e.Retryable, e.Err = "", false, req.Context().Err()
+		e.Message = host + ": " + ended(req.Context())
+	case errors.As(err, &dns):
+		e.Message = fmt.Sprintf("the host %s cannot be found", req.URL.Hostname())
+		e.Err = dns
+	case errors.Is(err, syscall.ECONNREFUSED):
+		e.Message, e.Err = host+" refused the connection", syscall.ECONNREFUSED
+	case badCertificate(err):
+		e.Class, e.Retryable = tools.ErrClassPermanent, false
+		e.Message = host + ": " + bareText(err)
+	default:
+		e.Class = timeoutOr(err, e)
+		e.Message = host + ": " + bareText(err)
+	}
+	e.Message = out.label + ": " + scrub(e.Message, out.hidden)
+	return e
+}
+
+func ended(ctx context.Context) string {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return "no answer within the time limit"
+	}
+	return "the call was cancelled"
+}
+
+// timeoutOr is the class of a failure that is nothing more special: a time
+// limit of the transport counts as one only once the request was sent.
+func timeoutOr(err error, e *tools.Error) tools.ErrorClass {
+	var timeout net.Error
+	if errors.As(err, &timeout) && timeout.Timeout() && e.Delivery != tools.NotDelivered {
+		return tools.ErrClassTimeout
+	}
+	return tools.ErrClassTransient
+}
+
+func badCertificate(err error) bool {
+	var (
+		verify  *tls.CertificateVerificationError
+		unknown x509.UnknownAuthorityError
+		name    x509.HostnameError
+		record  tls.RecordHeaderError
+	)
+	return errors.As(err, &verify) || errors.As(err, &unknown) || errors.As(err, &name) || errors.As(err, &record)
+}
+
+// bareText is the text of an error without the URL that net/http puts around
+// it.
+func bareText(err error) string {
+	var withURL *url.Error
+	for errors.As(err, &withURL) {
+		err = withURL.Err
+	}
+	return err.Error()
+}
+
+// minHidden is the length, in bytes, below which a value is too common to be
+// recognised as a secret in a text.
+const minHidden = 4
+
+// scrub removes secrets from a text that is shown.
+func scrub(s string, hidden []string) string {
+	for _, h := range hidden {
+		if len(h) >= minHidden {
+			s = strings.ReplaceAll(s, h, "[hidden]")
+		}
+	}
+	return s
+}

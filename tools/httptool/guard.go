@@ -1,0 +1,118 @@
+package httptool
+
+import (
+	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
+	"strings"
+	"syscall"
+)
+
+// A blockedError says that a connection was refused before it was made,
+// because of where it would have gone.
+type blockedError struct {
+	addr netip.Addr
+	what string
+}
+
+func (e *blockedError) Error() string {
+	return fmt.Sprintf("the address %s is %s and is not called unless allow_private is set", e.addr, e.what)
+}
+
+// guard is a net.Dialer.Control: it sees the address after name resolution,
+// so no name can stand for a private address.
+func guard(_, address string, _ syscall.RawConn) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return fmt.Errorf("cannot tell where %q is: %w", address, err)
+	}
+	if what := private(ap.Addr()); what != "" {
+		return &blockedError{addr: ap.Addr().Unmap(), what: what}
+	}
+	return nil
+}
+
+// reservedNet is a block of addresses that is not part of the public internet.
+type reservedNet struct {
+	prefix netip.Prefix
+	what   string
+}
+
+// reserved lists the blocks that netip.Addr has no method for, from the IANA
+// registries of special-purpose addresses. The IPv6 blocks that embed an IPv4
+// address are refused whole: what they translate to is not known here.
+var reserved = []reservedNet{
+	{netip.MustParsePrefix("0.0.0.0/8"), "reserved"},
+	{netip.MustParsePrefix("100.64.0.0/10"), "shared address space"},
+	{netip.MustParsePrefix("192.0.0.0/24"), "reserved"},
+	{netip.MustParsePrefix("198.18.0.0/15"), "reserved for benchmarks"},
+	{netip.MustParsePrefix("240.0.0.0/4"), "reserved"},
+	{netip.MustParsePrefix("64:ff9b::/96"), "translated to IPv4"},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), "translated to IPv4"},
+	{netip.MustParsePrefix("2001::/32"), "translated to IPv4"},
+	{netip.MustParsePrefix("2002::/16"), "translated to IPv4"},
+	{netip.MustParsePrefix("fec0::/10"), "site-local"},
+}
+
+// private says what kind of non-public address a is, or "" for a public one.
+func private(a netip.Addr) string {
+	a = a.Unmap().WithZone("")
+	switch {
+	case a.IsLoopback():
+		return "loopback"
+	case a.IsPrivate():
+		return "private"
+	case a.IsLinkLocalUnicast(), a.IsLinkLocalMulticast(), a.IsInterfaceLocalMulticast():
+		return "link-local"
+	case a.IsUnspecified():
+		return "unspecified"
+	case a.IsMulticast():
+		return "multicast"
+	}
+	for _, r := range reserved {
+		if r.prefix.Contains(a) {
+			return r.what
+		}
+	}
+	return ""
+}
+
+// privateHost says why a URL's host is known to be private without asking DNS,
+// or "".
+func privateHost(host string) string {
+	name := strings.ToLower(strings.TrimSuffix(host, "."))
+	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
+		return "loopback"
+	}
+	if a, err := netip.ParseAddr(name); err == nil {
+		return private(a)
+	}
+	return ""
+}
+
+// checkTarget refuses a URL that can never be called: another scheme than
+// HTTP, no host, a user name in it, or a private host without allow.
+func checkTarget(u *url.URL, allowPrivate bool) error {
+	switch {
+	case u.Scheme != "http" && u.Scheme != "https":
+		return fmt.Errorf("the URL has the scheme %q: expected http or https", u.Scheme)
+	case u.Hostname() == "":
+		return fmt.Errorf("the URL has no host")
+	case u.User != nil:
+		return fmt.Errorf("the URL holds a user name or password: give credentials by auth")
+	}
+	if what := privateHost(u.Hostname()); what != "" && !allowPrivate {
+		return fmt.Errorf("the host %s is %s: set allow_private to call it", u.Hostname(), what)
+	}
+	return nil
+}
+
+// origin returns scheme, host and port of a URL, spelled in one way.
+func origin(u *url.URL) string {
+	port := u.Port()
+	if port == "" {
+		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
+	}
+	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
+}

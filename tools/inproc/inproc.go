@@ -1,0 +1,108 @@
+// Package inproc makes tools of Go functions. The schemas of arguments and
+// result are derived from the function's types, so that what a schema says is
+// what encoding/json does.
+package inproc
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+
+	"github.com/toolcrib/toolcrib/schema"
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// Errors of registration. A tool whose types cannot be described is not
+// registered.
+var (
+	// ErrSchemaBuild says that no schema can be derived from a type, or that a
+	// struct tag is wrong.
+	ErrSchemaBuild = schema.ErrBuild
+	// ErrUnsupportedType says that a type has no JSON form or no definite one:
+	// a channel, a function, an interface, a map of any. It is an
+	// ErrSchemaBuild as well.
+	ErrUnsupportedType = schema.ErrUnsupportedType
+)
+
+// Func is a tool written in Go. It must be safe to call from many goroutines
+// at once and should return soon after its context ends.
+type Func[Args, Result any] = func(ctx context.Context, args Args) (Result, error)
+
+// RegisterFunc registers fn under name. Args is a struct, or a pointer to one;
+// a tool without arguments takes struct{}, and accepts absent arguments, null
+// and {}. The description is the name until WithDescription sets it.
+//
+// It returns ErrSchemaBuild or ErrUnsupportedType when a type cannot be
+// described, and the errors of the catalog's Register.
+func RegisterFunc[Args, Result any](cat tools.ToolCatalog, name string, fn Func[Args, Result], opts ...tools.DescriptorOption) error {
+	d, err := Describe(name, fn, opts...)
+	if err != nil {
+		return err
+	}
+	return cat.Register(d)
+}
+
+// Describe returns the descriptor that RegisterFunc registers, for batches and
+// for wrapping.
+func Describe[Args, Result any](name string, fn Func[Args, Result], opts ...tools.DescriptorOption) (tools.ToolDescriptor, error) {
+	if fn == nil {
+		return tools.ToolDescriptor{}, fmt.Errorf("%w: %q: the function is nil", tools.ErrToolInvalid, name)
+	}
+	in, err := argsSchema(reflect.TypeFor[Args]())
+	if err != nil {
+		return tools.ToolDescriptor{}, fmt.Errorf("inproc: %q: arguments: %w", name, err)
+	}
+	out, err := schema.Of(reflect.TypeFor[Result](), schema.Output)
+	if err != nil {
+		return tools.ToolDescriptor{}, fmt.Errorf("inproc: %q: result: %w", name, err)
+	}
+	t := tools.Tool{Name: name, Description: name, ArgsSchema: in, OutSchema: out, Transport: tools.TransportInProcess}
+	return tools.ResolveOptions(opts...).Descriptor(t, invoker(fn)), nil
+}
+
+// argsSchema derives the schema of arguments, which are always an object.
+func argsSchema(t reflect.Type) (json.RawMessage, error) {
+	root := t
+	for root.Kind() == reflect.Pointer {
+		root = root.Elem()
+	}
+	if root.Kind() != reflect.Struct && root.Kind() != reflect.Map {
+		return nil, fmt.Errorf("%w: %v: arguments are an object, so they need a struct", ErrUnsupportedType, t)
+	}
+	return schema.Of(root, schema.Input)
+}
+
+// invoker decodes the arguments, calls fn and encodes its result. The encoding
+// is made here because it is what the output schema is held against.
+func invoker[Args, Result any](fn Func[Args, Result]) tools.Invoker {
+	return func(ctx context.Context, raw json.RawMessage) (tools.ToolResult, error) {
+		var args Args
+		if err := json.Unmarshal(raw, &args); err != nil {
+			return tools.ToolResult{}, decodeError(err)
+		}
+		value, err := fn(ctx, args)
+		if err != nil {
+			return tools.ToolResult{}, err
+		}
+		encoded, err := json.Marshal(value)
+		if err != nil {
+			return tools.ToolResult{}, &tools.Error{Code: tools.ErrToolInvalidOutput, Class: tools.ErrClassPermanent,
+				Delivery: tools.Answered, Message: "the result cannot be encoded as JSON", Err: err}
+		}
+		return tools.ToolResult{Value: value, Structured: encoded}, nil
+	}
+}
+
+// decodeError says what does not fit, without the value.
+func decodeError(err error) error {
+	e := &tools.Error{Code: tools.ErrToolInvalidArgs, Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered, Err: err}
+	var te *json.UnmarshalTypeError
+	if errors.As(err, &te) {
+		e.Message = fmt.Sprintf("%s: expected %v", te.Field, te.Type)
+		return e
+	}
+	e.Message = "the arguments do not fit the tool's types"
+	return e
+}
