@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/toolcrib/toolcrib/internal/mcpwire"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -16,6 +17,8 @@ type remoteTool struct {
 	name string
 	// head is the beginning of the params of a call: {"name":"…","arguments":
 	head []byte
+	// logHead is the same with a _meta that asks for log messages.
+	logHead []byte
 	// headers is the input schema of a tool some of whose arguments are
 	// repeated in HTTP headers, else nil.
 	headers json.RawMessage
@@ -98,7 +101,7 @@ func (s *Server) describe(d definition) tools.ToolDescriptor {
 		title, _ := rawjson.Get(d.annotations, "title")
 		t.Title, _ = rawjson.Unquote(title)
 	}
-	remote := newRemoteTool(t)
+	remote := newRemoteTool(t, s.cfg.LogLevel)
 	return s.options.Descriptor(t, remote.invoker(s))
 }
 
@@ -109,10 +112,12 @@ func (s *Server) policy(sourceName string) tools.ToolPolicy {
 	return s.cfg.Policy
 }
 
-func newRemoteTool(t tools.Tool) *remoteTool {
+func newRemoteTool(t tools.Tool, logLevel string) *remoteTool {
 	r := &remoteTool{name: t.Name}
-	r.head = rawjson.AppendQuoted([]byte(`{"name":`), t.SourceName)
-	r.head = append(r.head, `,"arguments":`...)
+	named := rawjson.AppendQuoted([]byte(`"name":`), t.SourceName)
+	named = append(named, `,"arguments":`...)
+	r.head = append([]byte("{"), named...)
+	r.logHead = fmt.Appendf(nil, `{"_meta":{%q:%q},%s`, mcpwire.MetaLogLevel, logLevel, named)
 	if bytes.Contains(t.ArgsSchema, []byte(`"x-mcp-header"`)) {
 		r.headers = t.ArgsSchema
 	}

@@ -17,7 +17,7 @@ const methodCall = "tools/call"
 // invoker returns the innermost step of a call: one attempt.
 func (t *remoteTool) invoker(s *Server) tools.Invoker {
 	return func(ctx context.Context, args json.RawMessage) (tools.ToolResult, error) {
-		raw, era, err := s.send(ctx, t, t.params(args))
+		raw, era, err := s.send(ctx, t, args)
 		if err != nil {
 			return tools.ToolResult{}, s.failure(ctx, t.name, "calling the tool", err)
 		}
@@ -30,36 +30,48 @@ func (t *remoteTool) invoker(s *Server) tools.Invoker {
 }
 
 // params returns the params of a call; the arguments are the bytes they are.
-func (t *remoteTool) params(args json.RawMessage) json.RawMessage {
+func (t *remoteTool) params(args json.RawMessage, logs bool) json.RawMessage {
+	head := t.head
+	if logs {
+		head = t.logHead
+	}
 	if len(args) == 0 {
 		args = json.RawMessage("{}")
 	}
-	out := make([]byte, 0, len(t.head)+len(args)+1)
-	out = append(out, t.head...)
+	out := make([]byte, 0, len(head)+len(args)+1)
+	out = append(out, head...)
 	out = append(out, args...)
 	return append(out, '}')
+}
+
+// asksForLogs reports whether each call has to ask for log messages.
+func asksForLogs(p mcpwire.Peer) bool {
+	if p.Era != mcpwire.EraStateless {
+		return false
+	}
+	_, ok := rawjson.Get(p.Capabilities, "logging")
+	return ok
 }
 
 // send sends one call and returns the result as it came. A call that certainly
 // was not delivered because the session or the child is gone is sent on the
 // connection that follows: it is still the first that reaches the server.
-func (s *Server) send(ctx context.Context, t *remoteTool, params json.RawMessage) (json.RawMessage, mcpwire.Era, error) {
+func (s *Server) send(ctx context.Context, t *remoteTool, args json.RawMessage) (json.RawMessage, mcpwire.Era, error) {
 	for again := true; ; again = false {
 		conn, err := s.shared.get(ctx, false)
 		if err != nil {
 			return nil, 0, err
 		}
-		peer := conn.client.Server()
-		raw, err := conn.call(ctx, params, s.callOptions(ctx, t, params, peer))
+		params := t.params(args, conn.logs && tools.CallFrom(ctx) != nil)
+		raw, err := conn.call(ctx, params, s.callOptions(ctx, t, params, conn.era))
 		lost := mcpwire.DeliveryOf(err) == mcpwire.NotDelivered && !conn.alive()
 		if !lost || !again || ctx.Err() != nil {
-			return raw, peer.Era, err
+			return raw, conn.era, err
 		}
 	}
 }
 
-// call counts the calls in flight around one. A connection that is retired
-// meanwhile ends it.
+// call counts the calls in flight around one.
 func (c *connection) call(ctx context.Context, params json.RawMessage, opts *mcpwire.CallOptions) (json.RawMessage, error) {
 	c.inFlight.Add(1)
 	defer c.inFlight.Add(-1)
@@ -67,8 +79,8 @@ func (c *connection) call(ctx context.Context, params json.RawMessage, opts *mcp
 }
 
 // callOptions connects what comes before the answer to the call on ctx.
-func (s *Server) callOptions(ctx context.Context, t *remoteTool, params json.RawMessage, peer mcpwire.Peer) *mcpwire.CallOptions {
-	opts := &mcpwire.CallOptions{Header: t.header(s, params, peer)}
+func (s *Server) callOptions(ctx context.Context, t *remoteTool, params json.RawMessage, era mcpwire.Era) *mcpwire.CallOptions {
+	opts := &mcpwire.CallOptions{Header: t.header(s, params, era)}
 	call := tools.CallFrom(ctx)
 	if call == nil {
 		return opts
@@ -90,8 +102,8 @@ func (s *Server) callOptions(ctx context.Context, t *remoteTool, params json.Raw
 }
 
 // header returns the headers that repeat arguments, where the era has them.
-func (t *remoteTool) header(s *Server, params json.RawMessage, peer mcpwire.Peer) http.Header {
-	if t.headers == nil || peer.Era != mcpwire.EraStateless || s.cfg.TransportMode != TransportStreamableHTTP {
+func (t *remoteTool) header(s *Server, params json.RawMessage, era mcpwire.Era) http.Header {
+	if t.headers == nil || era != mcpwire.EraStateless || s.cfg.TransportMode != TransportStreamableHTTP {
 		return nil
 	}
 	return mcpwire.ParamHeaders(t.headers, params)

@@ -87,7 +87,7 @@ func (s *Server) SourceID() tools.ToolSourceID { return tools.ToolSourceID("mcp:
 func (s *Server) OnChange(f func()) { s.changes.onChange(f) }
 
 // Connect makes the connection. The error is a *[tools.Error] whose message
-// says what kept it from being made; for a child process, with the last line
+// says what kept it from being made; for a child process, with the last lines
 // that it printed on its standard error. A later Discover, or a call, tries
 // again.
 func (s *Server) Connect(ctx context.Context) error {
@@ -100,8 +100,8 @@ func (s *Server) Connect(ctx context.Context) error {
 // connectFailure is for the operator: a child's last words belong to it.
 func (s *Server) connectFailure(ctx context.Context, err error) *tools.Error {
 	e := s.failure(ctx, "", "connecting", err)
-	if last := s.stderr.lastLine(); last != "" {
-		e.Message += fmt.Sprintf(" (last line of its stderr: %s)", bound(last, 400))
+	if last := s.stderr.tail(); last != "" {
+		e.Message += fmt.Sprintf(" (its stderr ends with: %s)", last)
 	}
 	return e
 }

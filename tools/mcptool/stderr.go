@@ -16,6 +16,9 @@ const (
 	stderrBurst = 200
 	// maxStderrLine bounds one of them, in bytes.
 	maxStderrLine = 2 << 10
+	// lastWords is how many lines are kept for the error that says why a child
+	// ended.
+	lastWords = 6
 )
 
 // A stderrLog passes a child's standard error on to the log, bounded and
@@ -26,7 +29,7 @@ type stderrLog struct {
 	limit   *rate.Limiter
 
 	mu      sync.Mutex
-	last    string // line that was not blank
+	last    []string // lines that were not blank
 	skipped int
 }
 
@@ -42,7 +45,8 @@ func (l *stderrLog) line(text string) {
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.last = text
+	l.last = append(l.last, text)
+	l.last = l.last[max(0, len(l.last)-lastWords):]
 	if !l.limit.Allow() {
 		l.skipped++
 		return
@@ -54,16 +58,16 @@ func (l *stderrLog) line(text string) {
 	l.log.Log(context.Background(), slog.LevelInfo, "stderr of the server", "line", text)
 }
 
-// begin forgets the last line of the child before.
+// begin forgets the lines of the child before.
 func (l *stderrLog) begin() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.last = ""
+	l.last = nil
 }
 
-// lastLine returns the last line that the child printed, or "".
-func (l *stderrLog) lastLine() string {
+// tail returns the last lines that the child printed, joined, or "".
+func (l *stderrLog) tail() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.last
+	return bound(strings.Join(l.last, " | "), 800)
 }

@@ -62,6 +62,8 @@ type uplink struct {
 // A connection is the life of one handshake.
 type connection struct {
 	client   *mcpwire.Client
+	era      mcpwire.Era
+	logs     bool // each call has to ask for log messages
 	since    time.Time
 	inFlight atomic.Int64
 	// ctx ends with the connection; retire ends it, for a reason.
@@ -220,7 +222,8 @@ func (u *uplink) connect(prev *connection) (*connection, error) {
 	if err != nil {
 		return nil, u.dialFailure(err)
 	}
-	conn := &connection{client: client, since: time.Now(), gone: make(chan struct{})}
+	peer := client.Server()
+	conn := &connection{client: client, era: peer.Era, logs: asksForLogs(peer), since: time.Now(), gone: make(chan struct{})}
 	conn.ctx, conn.retire = context.WithCancelCause(u.ctx)
 	u.opened(conn, prev == nil)
 	return conn, nil
