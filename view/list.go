@@ -1,0 +1,110 @@
+package view
+
+import (
+	"crypto/sha256"
+	"slices"
+	"sync"
+
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// Format says how a protocol writes a list of tools. It is used by pointer, and
+// not changed once it is in use.
+type Format struct {
+	// Element encodes one tool. Nil leaves the tool out.
+	Element func(tools.Tool) []byte
+	// Head and Tail stand before and after a list that is complete in one
+	// page.
+	Head, Tail string
+}
+
+// List returns the view in the format, encoded once for all views of the same
+// generation and class.
+func (f *Format) List(v View) *List { return Memo(v, f, f.encode) }
+
+func (f *Format) encode(v View) *List {
+	l := &List{generation: v.Generation(), head: len(f.Head)}
+	l.buf = append(l.buf, f.Head...)
+	for _, t := range v.Tools() {
+		element := f.Element(t)
+		if element == nil {
+			continue
+		}
+		if len(l.names) > 0 {
+			l.buf = append(l.buf, ',')
+		}
+		l.buf = append(l.buf, element...)
+		l.names = append(l.names, t.Name)
+		l.ends = append(l.ends, len(l.buf))
+	}
+	l.buf = slices.Clip(append(l.buf, f.Tail...))
+	l.digest = sync.OnceValue(func() [sha256.Size]byte { return sha256.Sum256(l.buf) })
+	return l
+}
+
+// List is a view in a [Format]. It never changes and is safe for concurrent
+// use.
+type List struct {
+	generation uint64
+	buf        []byte // head, elements with commas between them, tail
+	head       int    // its length
+	names      []string
+	ends       []int // of the elements in buf
+	digest     func() [sha256.Size]byte
+}
+
+// Generation is that of the view.
+func (l *List) Generation() uint64 { return l.generation }
+
+// Len returns how many tools there are.
+func (l *List) Len() int { return len(l.names) }
+
+// Whole returns the complete list between head and tail. It must not be
+// changed.
+func (l *List) Whole() []byte { return l.buf }
+
+// Page is a part of a list.
+type Page struct {
+	// Elements are the encoded tools, separated by commas. They must not be
+	// changed.
+	Elements []byte
+	// Len is how many there are.
+	Len int
+	// Next is the cursor of the next page, "" when there is none.
+	Next string
+}
+
+// Page returns up to limit tools, from the one after the place that cursor
+// stands for; the empty cursor stands for the start. The cursor may come from
+// a list of another generation: the page goes on after the same name, whether
+// that is still there or not. The error is [ErrCursor].
+func (l *List) Page(cursor string, limit int) (Page, error) {
+	last, err := parseCursor(cursor)
+	if err != nil {
+		return Page{}, err
+	}
+	from := 0
+	if cursor != "" {
+		at, found := slices.BinarySearch(l.names, last)
+		if from = at; found {
+			from++
+		}
+	}
+	to := from + min(max(limit, 1), len(l.names)-from)
+	p := Page{Len: to - from}
+	if p.Len > 0 {
+		p.Elements = l.buf[l.start(from):l.ends[to-1]]
+	}
+	if to < len(l.names) {
+		p.Next = newCursor(l.names[to-1])
+	}
+	return p, nil
+}
+
+// start returns where the element i starts.
+func (l *List) start(i int) int {
+	if i == 0 {
+		return l.head
+	}
+	return l.ends[i-1] + 1
+}
