@@ -87,10 +87,9 @@ type catalog struct {
 	searchMu sync.Mutex // guards synced and calls of search.Sync
 	synced   uint64
 
-	ids     string
-	nextID  atomic.Uint64
-	workers pool
-	late    lateness
+	ids    string
+	nextID atomic.Uint64
+	late   lateness
 }
 
 // NewCatalog returns an empty catalog. What it returns is a LiveCatalog and is

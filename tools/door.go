@@ -257,7 +257,7 @@ func (p *passage) announce(ctx context.Context) {
 func (p *passage) run(ctx context.Context, args json.RawMessage) (ToolResult, error) {
 	b := p.b
 	s := shell{policy: &b.policy, call: p.call, mayRepeat: b.mayRepeat(p.call), harmless: b.harmless(), answers: b.answers(),
-		inline: b.inline, workers: &b.cat.workers, late: &b.cat.late, cat: b.cat}
+		inline: b.inline, late: &b.cat.late, cat: b.cat}
 	invoke := b.driver
 	if len(b.tool.Injected) > 0 {
 		invoke = p.inject

@@ -21,7 +21,6 @@ type shell struct {
 	// answers: an error that does not say how far it got came from the tool.
 	answers bool
 	inline  bool
-	workers *pool // nil: a new goroutine for each attempt
 	late    *lateness
 	cat     *catalog // nil outside a catalog
 	hooks   []InvokeHooks
@@ -219,11 +218,7 @@ var errAbandoned = errors.New("the tool did not return in time")
 // the time limit is used up, or when the caller goes away.
 func (s *shell) elsewhere(a *attempt, args json.RawMessage, invoke Invoker) (ToolResult, error) {
 	j := &job{shell: s, attempt: a, args: args, invoke: invoke, done: make(chan struct{})}
-	if s.workers != nil {
-		s.workers.do(j.run)
-	} else {
-		go j.run()
-	}
+	go j.run()
 	if j.await() {
 		return j.res, j.err
 	}
@@ -245,29 +240,23 @@ func (s *shell) panicked(ctx context.Context, r any) *Error {
 // explain makes an attempt's error an *Error with class, delivery and outcome.
 func (s *shell) explain(a *attempt, err error) *Error {
 	timedOut := a.timedOut()
+	// The attempt ended and its tool, if it said anything, repeats that.
+	silent := a.Err() != nil && (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled))
 	e := asError(err)
 	var given *Error
-	if !errors.As(err, &given) || given.Class == "" {
+	if errors.As(err, &given) {
+		e.Delivery, e.RetryAfter, e.OutcomeUnknown = given.Delivery, given.RetryAfter, given.OutcomeUnknown
+	}
+	if given == nil || given.Class == "" {
 		e.Class = ClassifyError(err, timedOut)
 	}
-	switch {
-	case errors.Is(err, errAbandoned):
-		e.Delivery = DeliveryUnknown
-		e.Message = limitMessage(timedOut, s.policy.timeout(), e)
-	case given != nil && e != given:
-		e.Delivery, e.RetryAfter = given.Delivery, given.RetryAfter
+	if silent && timedOut && given == nil {
+		e.Message = fmt.Sprintf("no answer within %v", s.policy.timeout())
 	}
-	if e.Delivery == DeliveryUnknown && s.answers && !errors.Is(err, errAbandoned) {
+	if e.Delivery == DeliveryUnknown && s.answers && !silent {
 		e.Delivery = Answered
 	}
 	e.Retryable = e.Retryable || e.Class != ErrClassPermanent
 	e.OutcomeUnknown = e.OutcomeUnknown || e.Delivery == DeliveryUnknown && !s.harmless
 	return e
-}
-
-func limitMessage(timedOut bool, limit time.Duration, e *Error) string {
-	if timedOut {
-		return fmt.Sprintf("no answer within %v", limit)
-	}
-	return e.SafeMessage()
 }

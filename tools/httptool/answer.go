@@ -170,14 +170,15 @@ func status(out *outgoing, resp *http.Response) error {
 	if text := http.StatusText(code); text != "" {
 		e.Message += " " + text
 	}
-	if x := excerpt(resp); x != "" {
-		e.Message += ": " + scrub(x, out.hidden)
+	if x := excerpt(resp, out.hidden); x != "" {
+		e.Message += ": " + x
 	}
 	return e
 }
 
-// excerpt returns the beginning of a textual body.
-func excerpt(resp *http.Response) string {
+// excerpt returns the beginning of a textual body. Secrets are removed before
+// it is cut, so that none is cut in half and passes.
+func excerpt(resp *http.Response, hidden []string) string {
 	kind, params, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind != "" && !isText(kind) {
 		return ""
@@ -186,7 +187,7 @@ func excerpt(resp *http.Response) string {
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && len(head) == 0 {
 		return ""
 	}
-	text := strings.TrimSpace(decodeText(params["charset"], head))
+	text := scrub(strings.TrimSpace(decodeText(params["charset"], head)), hidden)
 	if len(text) > maxExcerpt {
 		text = strings.ToValidUTF8(text[:maxExcerpt], "") + "…"
 	}

@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,7 @@ const (
 type toolList struct {
 	entries []json.RawMessage
 	ttl     time.Duration
+	page    json.RawMessage // the last one
 	// cut says why the list was not read to its end; nil when it was.
 	cut error
 }
@@ -132,6 +134,11 @@ func (l *toolList) readPage(ctx context.Context, c *mcpwire.Client, params json.
 	if rawjson.KindOf(page) != rawjson.KindArray {
 		return "", errors.New(`the answer to tools/list has no array "tools"`)
 	}
+	if len(l.entries) > 0 && bytes.Equal(page, l.page) {
+		l.cut = errors.New("a page is the same as the one before")
+		return "", nil
+	}
+	l.page = page
 	for each := rawjson.Array(page); each.Next(); {
 		l.entries = append(l.entries, each.Value())
 	}
