@@ -153,6 +153,8 @@ func codeOf(err error) Code {
 	switch {
 	case errors.Is(err, tools.ErrOverloaded):
 		return CodeOverloaded
+	case errors.Is(err, tools.ErrAskUnsupported):
+		return CodeAskUnsupported
 	case errors.Is(err, context.Canceled):
 		return CodeCanceled
 	case errors.Is(err, context.DeadlineExceeded), tools.ClassifyError(err, false) == tools.ErrClassTimeout:
