@@ -23,6 +23,8 @@ type client struct {
 	name string
 	list func(t *testing.T, at endpoint) *exec.Cmd
 	call func(t *testing.T, at endpoint, tool string, args map[string]any) *exec.Cmd
+	// bare says that the client prints a structured result alone, without the rest of the answer.
+	bare bool
 }
 
 // tool is what a client prints of a tool.
@@ -41,12 +43,13 @@ type result struct {
 	IsError           bool
 }
 
+// text is the answer's text blocks, and what is structured behind them.
 func (r result) text() string {
-	var parts []string
+	parts := []string{}
 	for _, block := range r.Content {
 		parts = append(parts, block.Text)
 	}
-	return strings.Join(parts, "\n")
+	return strings.Join(append(parts, string(r.StructuredContent)), "\n")
 }
 
 // clients are the MCP Inspector in both protocol eras, and mcporter.
@@ -110,6 +113,7 @@ func mcporter() client {
 	}
 	return client{
 		name: "mcporter",
+		bare: true,
 		list: func(t *testing.T, at endpoint) *exec.Cmd {
 			return command(t, at, "list", "--name", "subject", "--json")
 		},
@@ -155,8 +159,13 @@ func (c client) tools(t *testing.T, at endpoint) map[string]tool {
 // result calls a tool and returns what the client shows.
 func (c client) result(t *testing.T, at endpoint, tool string, args map[string]any) result {
 	t.Helper()
+	output := peertest.Run(t, c.call(t, at, tool, args))
 	var r result
-	decode(t, peertest.Run(t, c.call(t, at, tool, args)), &r)
+	if c.bare {
+		r.StructuredContent = json.RawMessage(output)
+		return r
+	}
+	decode(t, output, &r)
 	return r
 }
 

@@ -92,7 +92,7 @@ func useQuickstart(t *testing.T, c client, at endpoint) {
 			continue
 		}
 		got := c.result(t, at, p.tool, p.args)
-		if text := got.text() + string(got.StructuredContent); got.IsError || !strings.Contains(text, p.contains) {
+		if text := got.text(); got.IsError || !strings.Contains(text, p.contains) {
 			t.Errorf("%s%v answered %q (error: %t), want it to contain %q", p.tool, p.args, text, got.IsError, p.contains)
 		}
 	}
