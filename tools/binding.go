@@ -96,23 +96,23 @@ func (b *binding) describe(old *binding) error {
 func (b *binding) compile(old *binding) (err error) {
 	if old != nil && string(old.tool.ArgsSchema) == string(b.tool.ArgsSchema) {
 		b.in = old.in
-	} else if b.in, err = compileSchema(b.tool.ArgsSchema); err != nil {
+	} else if b.in, err = b.cat.compileSchema(b.tool.ArgsSchema); err != nil {
 		return fmt.Errorf("arguments schema: %w", err)
 	}
 	if old != nil && string(old.tool.OutSchema) == string(b.tool.OutSchema) {
 		b.out = old.out
-	} else if b.out, err = compileSchema(b.tool.OutSchema); err != nil {
+	} else if b.out, err = b.cat.compileSchema(b.tool.OutSchema); err != nil {
 		return fmt.Errorf("output schema: %w", err)
 	}
 	return nil
 }
 
 // compileSchema returns nil for an absent schema.
-func compileSchema(raw json.RawMessage) (*schema.Schema, error) {
+func (c *catalog) compileSchema(raw json.RawMessage) (*schema.Schema, error) {
 	if len(raw) == 0 {
 		return nil, nil
 	}
-	return schema.Compile(raw, nil)
+	return schema.Compile(raw, &c.schemas)
 }
 
 func invalid(name string, err error) error {

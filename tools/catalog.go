@@ -16,6 +16,7 @@ import (
 
 	"github.com/toolcrib/toolcrib/events"
 	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/schema"
 )
 
 // CatalogOption configures a catalog when it is made.
@@ -30,6 +31,7 @@ type catalogConfig struct {
 	strict     bool
 	logger     *slog.Logger
 	amend      func(*Tool)
+	resources  map[string]json.RawMessage
 }
 
 // WithSearchCache attaches a search index. Without one Search finds nothing.
@@ -63,6 +65,12 @@ func WithLogger(l *slog.Logger) CatalogOption { return func(c *catalogConfig) { 
 // bound, such as an operator's settings. It cannot change a tool's name.
 func WithAmend(f func(*Tool)) CatalogOption { return func(c *catalogConfig) { c.amend = f } }
 
+// WithSchemaResources sets the documents that a tool's schemas may refer to, by
+// absolute URL. Nothing is ever loaded from a network or a file system.
+func WithSchemaResources(byURL map[string]json.RawMessage) CatalogOption {
+	return func(c *catalogConfig) { c.resources = byURL }
+}
+
 // catalog is the in-memory LiveCatalog. Readers use an immutable snapshot;
 // writers take a lock.
 type catalog struct {
@@ -72,6 +80,7 @@ type catalog struct {
 	strict     bool
 	logger     *slog.Logger
 	search     ToolSearchCache
+	schemas    schema.Options
 
 	stages atomic.Pointer[Stages]
 	// current is the snapshot, or nil after a change that no reader has seen.
@@ -105,7 +114,7 @@ func NewCatalog(opts ...CatalogOption) ToolCatalog {
 		cfg.logger = slog.Default()
 	}
 	c := &catalog{bus: cfg.bus, middleware: cfg.middleware, identity: cfg.identity, strict: cfg.strict,
-		logger: cfg.logger, search: cfg.search, amend: cfg.amend, ids: randomPrefix(),
+		logger: cfg.logger, search: cfg.search, schemas: schema.Options{Resources: maps.Clone(cfg.resources)}, amend: cfg.amend, ids: randomPrefix(),
 		tools: map[string]*binding{}, watchers: map[chan uint64]struct{}{}}
 	c.stages.Store(&cfg.stages)
 	c.current.Store(newSnapshot(0, map[string]*binding{}))

@@ -348,7 +348,7 @@ func (l *library) add(doc *document, content []byte) error {
 	doc.members = map[string]map[string]json.RawMessage{}
 	content = bytes.TrimPrefix(content, []byte("\xEF\xBB\xBF"))
 	if rawjson.KindOf(content) == rawjson.KindObject && rawjson.Valid(content) {
-		doc.raw = rawjson.Trim(content)
+		doc.raw = content
 	} else if err := doc.parse(content); err != nil {
 		return err
 	}

@@ -1,0 +1,489 @@
+package httptool
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toolcrib/toolcrib/internal/rawjson"
+	"github.com/toolcrib/toolcrib/schema"
+)
+
+// How much of what a schema refers to is carried along, in bytes. What lies
+// beyond, breadth first, is replaced by a schema that allows anything, so that
+// a document whose schemas all refer to one another does not become as large
+// again for each of its operations. Nothing valid is refused by that.
+const (
+	requestBudget  = 256 << 10
+	responseBudget = 16 << 10
+)
+
+// schemas turns the schemas of OpenAPI 3.0 and 3.1 into JSON Schema 2020-12.
+// Each referenced schema becomes a definition, written once for a document and
+// copied into every schema that needs it, so that recursion stays as it is.
+type schemas struct {
+	lib      *library
+	response bool              // which of readOnly and writeOnly cannot be required
+	names    map[string]string // by document and pointer
+	defs     map[string]*definition
+}
+
+// A definition is a schema that others refer to.
+type definition struct {
+	source node
+	raw    json.RawMessage // nil until it is written
+	refs   []string        // names of definitions
+	err    error
+}
+
+func newSchemas(lib *library, response bool) *schemas {
+	return &schemas{lib: lib, response: response, names: map[string]string{}, defs: map[string]*definition{}}
+}
+
+// convert returns a schema without its definitions, and the names of those it
+// refers to.
+func (s *schemas) convert(n node) (json.RawMessage, []string, error) {
+	w := schemaWriter{schemas: s}
+	if err := w.schema(n); err != nil {
+		return nil, nil, err
+	}
+	return w.out, w.refs, nil
+}
+
+// definitions returns the members of $defs that refs need, "" for none.
+func (s *schemas) definitions(refs []string, budget int) (json.RawMessage, error) {
+	if len(refs) == 0 {
+		return nil, nil
+	}
+	out := []byte{'{'}
+	seen := map[string]bool{}
+	queue := slices.Clone(refs)
+	for i := 0; i < len(queue); i++ {
+		name := queue[i]
+		if seen[name] {
+			continue
+		}
+		seen[name] = true
+		if len(out) > 1 {
+			out = append(out, ',')
+		}
+		out = append(rawjson.AppendQuoted(out, name), ':')
+		d, err := s.written(name)
+		if err != nil {
+			return nil, err
+		}
+		if len(out)+len(d.raw) > budget {
+			out = append(out, `{"description":"Not shown: any value is accepted."}`...)
+			continue
+		}
+		out = append(out, d.raw...)
+		queue = append(queue, d.refs...)
+	}
+	return append(out, '}'), nil
+}
+
+func (s *schemas) written(name string) (*definition, error) {
+	d := s.defs[name]
+	if d.raw == nil && d.err == nil {
+		d.raw, d.refs, d.err = s.convert(d.source)
+	}
+	return d, d.err
+}
+
+// reference returns the name of the definition that a $ref at n leads to.
+func (s *schemas) reference(n node, ref string) (string, error) {
+	target, err := s.lib.follow(n, ref)
+	if err != nil {
+		return "", err
+	}
+	id := target.doc.key() + "#" + target.pointer
+	if name, ok := s.names[id]; ok {
+		return name, nil
+	}
+	name := s.unused(definitionName(target))
+	s.names[id] = name
+	s.defs[name] = &definition{source: target}
+	return name, nil
+}
+
+func (s *schemas) unused(base string) string {
+	name := base
+	for i := 2; s.defs[name] != nil; i++ {
+		name = base + "_" + strconv.Itoa(i)
+	}
+	return name
+}
+
+// definitionName is the last part of a pointer that says something.
+func definitionName(n node) string {
+	keys := splitPointer(n.pointer)
+	name := ""
+	if len(keys) > 0 {
+		name = keys[len(keys)-1]
+	}
+	name = strings.Map(func(r rune) rune {
+		if r < 0x80 && (unreserved(byte(r)) && r != '~') {
+			return r
+		}
+		return '_'
+	}, name)
+	return or(name, "root")
+}
+
+// A schemaWriter writes one schema.
+type schemaWriter struct {
+	*schemas
+	out  []byte
+	refs []string
+}
+
+// The shape that a keyword's value must have to be taken over. A value of
+// another shape is left out: it could only make the whole schema fail.
+type shape uint8
+
+const (
+	shapeSchema shape = iota + 1
+	shapeSchemaList
+	shapeSchemaMap
+	shapeNumber
+	shapeCount
+	shapeText
+	shapeBool
+	shapeArray
+	shapeAny
+	shapeSpecial
+)
+
+// keywords are those of JSON Schema 2020-12 that are taken over, and those of
+// OpenAPI that have a translation. All others are left out.
+var keywords = map[string]shape{
+	"not": shapeSchema, "additionalProperties": shapeSchema, "contains": shapeSchema, "propertyNames": shapeSchema,
+	"if": shapeSchema, "then": shapeSchema, "else": shapeSchema, "contentSchema": shapeSchema,
+	"unevaluatedItems": shapeSchema, "unevaluatedProperties": shapeSchema,
+	"allOf": shapeSchemaList, "anyOf": shapeSchemaList, "oneOf": shapeSchemaList, "prefixItems": shapeSchemaList,
+	"properties": shapeSchemaMap, "patternProperties": shapeSchemaMap, "dependentSchemas": shapeSchemaMap,
+	"maximum": shapeNumber, "minimum": shapeNumber,
+	"maxLength": shapeCount, "minLength": shapeCount, "maxItems": shapeCount, "minItems": shapeCount,
+	"maxProperties": shapeCount, "minProperties": shapeCount, "minContains": shapeCount, "maxContains": shapeCount,
+	"title": shapeText, "description": shapeText, "format": shapeText,
+	"contentEncoding": shapeText, "contentMediaType": shapeText,
+	"uniqueItems": shapeBool, "deprecated": shapeBool, "readOnly": shapeBool, "writeOnly": shapeBool,
+	"examples": shapeArray, "default": shapeAny, "const": shapeAny,
+	"items": shapeSpecial, "type": shapeSpecial, "enum": shapeSpecial, "required": shapeSpecial, "pattern": shapeSpecial,
+	"multipleOf": shapeSpecial, "exclusiveMaximum": shapeSpecial, "exclusiveMinimum": shapeSpecial,
+	"example": shapeSpecial, "discriminator": shapeSpecial, "dependentRequired": shapeSpecial,
+}
+
+func (w *schemaWriter) schema(n node) error {
+	switch n.kind() {
+	case rawjson.KindBool:
+		w.out = append(w.out, n.raw...)
+		return nil
+	case rawjson.KindObject:
+		return w.nullable(n)
+	}
+	w.out = append(w.out, "{}"...)
+	return nil
+}
+
+// nullable translates "nullable": next to a type it adds one, and elsewhere it
+// is an alternative.
+func (w *schemaWriter) nullable(n node) error {
+	if !n.flag("nullable", false) || n.child("type").ok() {
+		return w.object(n)
+	}
+	if n.text("$ref") == "" && !n.child("allOf").ok() && !n.child("oneOf").ok() && !n.child("anyOf").ok() && !n.child("enum").ok() {
+		return w.object(n)
+	}
+	w.out = append(w.out, `{"anyOf":[`...)
+	if err := w.object(n); err != nil {
+		return err
+	}
+	w.out = append(w.out, `,{"type":"null"}]}`...)
+	return nil
+}
+
+// object writes a schema object. Beside a $ref, OpenAPI 3.0 allows nothing; a
+// description is kept all the same.
+func (w *schemaWriter) object(n node) error {
+	w.out = append(w.out, '{')
+	start := len(w.out)
+	ref := n.text("$ref")
+	if ref != "" {
+		name, err := w.reference(n, ref)
+		if err != nil {
+			return err
+		}
+		w.refs = append(w.refs, name)
+		w.raw("$ref", rawjson.Quote("#/$defs/"+strings.ReplaceAll(name, "%", "%25")))
+	}
+	alone := ref != "" && strings.HasPrefix(w.lib.root.version(), "3.0")
+	for key, value := range n.members {
+		if alone && key != "description" {
+			continue
+		}
+		if err := w.keyword(n, key, value); err != nil {
+			return err
+		}
+	}
+	if len(w.out) > start {
+		copy(w.out[start:], w.out[start+1:])
+		w.out = w.out[:len(w.out)-1]
+	}
+	w.out = append(w.out, '}')
+	return nil
+}
+
+// key writes a comma and a key; raw adds a value.
+func (w *schemaWriter) key(key string) { w.out = appendKey(w.out, key) }
+
+func (w *schemaWriter) raw(key string, value []byte) {
+	w.key(key)
+	w.out = append(w.out, value...)
+}
+
+func (w *schemaWriter) keyword(parent node, key string, n node) error {
+	s, kind := keywords[key], n.kind()
+	switch {
+	case s == shapeSchema && (kind == rawjson.KindObject || kind == rawjson.KindBool):
+		w.key(key)
+		return w.schema(n)
+	case s == shapeSchemaList && kind == rawjson.KindArray && rawjson.Len(n.raw) > 0:
+		return w.list(key, n)
+	case s == shapeSchemaMap && kind == rawjson.KindObject:
+		return w.named(key, n)
+	case s == shapeSpecial:
+		return w.special(parent, key, n)
+	case s.fits(n.raw):
+		w.raw(key, n.raw)
+	}
+	return nil
+}
+
+func (s shape) fits(raw json.RawMessage) bool {
+	kind := rawjson.KindOf(raw)
+	switch s {
+	case shapeNumber:
+		return kind == rawjson.KindNumber
+	case shapeCount:
+		return kind == rawjson.KindNumber && raw[0] != '-'
+	case shapeText:
+		return kind == rawjson.KindString
+	case shapeBool:
+		return kind == rawjson.KindBool
+	case shapeArray:
+		return kind == rawjson.KindArray
+	}
+	return s == shapeAny
+}
+
+func (w *schemaWriter) list(key string, n node) error {
+	w.key(key)
+	w.out = append(w.out, '[')
+	for i, v := range n.elements {
+		if i > 0 {
+			w.out = append(w.out, ',')
+		}
+		if err := w.schema(v); err != nil {
+			return err
+		}
+	}
+	w.out = append(w.out, ']')
+	return nil
+}
+
+func (w *schemaWriter) named(key string, n node) error {
+	w.key(key)
+	w.out = append(w.out, '{')
+	first := true
+	for name, v := range n.members {
+		if !first {
+			w.out = append(w.out, ',')
+		}
+		first = false
+		w.out = append(rawjson.AppendQuoted(w.out, name), ':')
+		if err := w.schema(v); err != nil {
+			return err
+		}
+	}
+	w.out = append(w.out, '}')
+	return nil
+}
+
+// special translates the keywords whose meaning differs between the dialects,
+// or that real documents get wrong.
+func (w *schemaWriter) special(parent node, key string, n node) error {
+	kind := n.kind()
+	switch key {
+	case "items":
+		return w.items(n)
+	case "type":
+		w.types(parent, n)
+	case "enum":
+		w.enum(parent, n)
+	case "required":
+		w.required(parent, n)
+	case "exclusiveMaximum", "exclusiveMinimum":
+		w.exclusive(parent, key, n)
+	case "pattern":
+		if text, ok := rawjson.Unquote(n.raw); ok && compiles(text) {
+			w.raw(key, n.raw)
+		}
+	case "multipleOf":
+		if f, err := strconv.ParseFloat(string(n.raw), 64); err == nil && f > 0 {
+			w.raw(key, n.raw)
+		}
+	case "example":
+		if !parent.child("examples").ok() {
+			w.raw("examples", slices.Concat([]byte{'['}, n.raw, []byte{']'}))
+		}
+	case "discriminator":
+		if p := n.child("propertyName"); p.kind() == rawjson.KindString {
+			w.raw(key, slices.Concat([]byte(`{"propertyName":`), p.raw, []byte{'}'}))
+		}
+	case "dependentRequired":
+		if kind == rawjson.KindObject {
+			w.raw(key, n.raw)
+		}
+	}
+	return nil
+}
+
+// compiles reports whether a regular expression can be used.
+func compiles(pattern string) bool {
+	_, err := schema.Compile(slices.Concat([]byte(`{"pattern":`), rawjson.Quote(pattern), []byte{'}'}), nil)
+	return err == nil
+}
+
+func (w *schemaWriter) items(n node) error {
+	if n.kind() == rawjson.KindArray && rawjson.Len(n.raw) > 0 {
+		return w.list("prefixItems", n)
+	}
+	if n.kind() != rawjson.KindObject && n.kind() != rawjson.KindBool {
+		return nil
+	}
+	w.key("items")
+	return w.schema(n)
+}
+
+var typeNames = []string{"null", "boolean", "object", "array", "number", "integer", "string"}
+
+// types writes the known types, and null for a nullable schema.
+func (w *schemaWriter) types(parent, n node) {
+	var names []string
+	add := func(raw json.RawMessage) {
+		if s, ok := rawjson.Unquote(raw); ok && slices.Contains(typeNames, s) && !slices.Contains(names, s) {
+			names = append(names, s)
+		}
+	}
+	if n.kind() == rawjson.KindArray {
+		for _, v := range n.elements {
+			add(v.raw)
+		}
+	} else {
+		add(n.raw)
+	}
+	if len(names) == 0 {
+		return
+	}
+	if parent.flag("nullable", false) && !slices.Contains(names, "null") {
+		names = append(names, "null")
+	}
+	if len(names) == 1 {
+		w.raw("type", rawjson.Quote(names[0]))
+		return
+	}
+	w.strings("type", names)
+}
+
+func (w *schemaWriter) strings(key string, list []string) {
+	w.key(key)
+	w.out = append(w.out, '[')
+	for i, s := range list {
+		if i > 0 {
+			w.out = append(w.out, ',')
+		}
+		w.out = rawjson.AppendQuoted(w.out, s)
+	}
+	w.out = append(w.out, ']')
+}
+
+func (w *schemaWriter) enum(parent, n node) {
+	if n.kind() != rawjson.KindArray || rawjson.Len(n.raw) == 0 {
+		return
+	}
+	null := !parent.flag("nullable", false)
+	for _, v := range n.elements {
+		null = null || v.kind() == rawjson.KindNull
+	}
+	if null {
+		w.raw("enum", n.raw)
+		return
+	}
+	end := strings.LastIndexByte(string(n.raw), ']')
+	w.raw("enum", slices.Concat(n.raw[:end], []byte(",null]")))
+}
+
+// required leaves out what the other side fills in.
+func (w *schemaWriter) required(parent, n node) {
+	var names []string
+	for _, v := range n.elements {
+		s, ok := rawjson.Unquote(v.raw)
+		if ok && !slices.Contains(names, s) && !w.foreign(parent.child("properties").child(s)) {
+			names = append(names, s)
+		}
+	}
+	if len(names) > 0 {
+		w.strings("required", names)
+	}
+}
+
+// foreign reports whether a property is never sent in this direction.
+func (w *schemaWriter) foreign(property node) bool {
+	key := "readOnly"
+	if w.response {
+		key = "writeOnly"
+	}
+	if property.flag(key, false) {
+		return true
+	}
+	target, err := w.lib.deref(property)
+	return err == nil && target.flag(key, false)
+}
+
+// exclusive turns the boolean of OpenAPI 3.0 into the number of JSON Schema.
+// The plain bound stays: it allows one value more and forbids nothing else.
+func (w *schemaWriter) exclusive(parent node, key string, n node) {
+	bound := "minimum"
+	if key == "exclusiveMaximum" {
+		bound = "maximum"
+	}
+	if n.kind() == rawjson.KindNumber {
+		w.raw(key, n.raw)
+		return
+	}
+	if limit := parent.child(bound); n.kind() == rawjson.KindBool && n.raw[0] == 't' && limit.kind() == rawjson.KindNumber {
+		w.raw(key, limit.raw)
+	}
+}
+
+// setDefault sets a member of a schema object that does not have it; the
+// schema true becomes an object for it.
+func setDefault(raw json.RawMessage, key string, value []byte, override bool) (json.RawMessage, error) {
+	if rawjson.KindOf(raw) == rawjson.KindBool {
+		if raw[0] == 'f' {
+			return raw, nil
+		}
+		raw = json.RawMessage("{}")
+	}
+	if _, has := rawjson.Get(raw, key); has && !override {
+		return raw, nil
+	}
+	out, err := rawjson.Set(raw, key, value)
+	if err != nil {
+		return nil, fmt.Errorf("internal: a schema that is no object: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,206 @@
+package httptool
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/toolcrib/toolcrib/internal/rawjson"
+)
+
+// version returns the version that an OpenAPI document declares.
+func (d *document) version() string {
+	raw, _ := rawjson.Get(d.raw, "openapi")
+	return scalarText(raw)
+}
+
+func (d *document) root() node { return node{d, "", d.raw} }
+
+// checkVersion refuses what is not OpenAPI 3.
+func (d *document) checkVersion() error {
+	root := d.root()
+	if v, ok := rawjson.Get(d.raw, "swagger"); ok {
+		return root.child("swagger").errorf("Swagger %s is not read by this version: expected openapi 3.0 or 3.1", scalarText(v))
+	}
+	if _, ok := rawjson.Get(d.raw, "openapi"); !ok {
+		return root.errorf(`the member "openapi" is missing: expected an OpenAPI 3.0 or 3.1 document`)
+	}
+	if v := d.version(); !strings.HasPrefix(v, "3.") {
+		return root.child("openapi").errorf("OpenAPI %s is not known: expected 3.0 or 3.1", v)
+	}
+	if root.child("paths").kind() != rawjson.KindObject && root.child("paths").ok() {
+		return root.child("paths").errorf("paths is not an object")
+	}
+	return nil
+}
+
+// An operation is one method of one path.
+type operation struct {
+	method string // upper case
+	path   string // as the document has it
+	node   node
+	item   node // the path item
+}
+
+var methods = []string{"get", "put", "post", "delete", "options", "head", "patch", "trace", "query"}
+
+func (o *operation) label() string { return o.method + " " + o.path }
+
+func (o *operation) id() string { return o.node.text("operationId") }
+
+// operations lists every operation of the document, in its order.
+func (l *library) operations() ([]operation, []error) {
+	var (
+		list     []operation
+		problems []error
+	)
+	for path, item := range l.root.root().child("paths").members {
+		if !strings.HasPrefix(path, "/") {
+			continue // an extension
+		}
+		resolved, err := l.deref(item)
+		if err != nil {
+			problems = append(problems, err)
+			continue
+		}
+		list = append(list, itemOperations(path, resolved)...)
+	}
+	return list, problems
+}
+
+func itemOperations(path string, item node) []operation {
+	var list []operation
+	for key, n := range item.members {
+		if slices.Contains(methods, key) && n.kind() == rawjson.KindObject {
+			list = append(list, operation{method: strings.ToUpper(key), path: path, node: n, item: item})
+		}
+	}
+	for key, n := range item.child("additionalOperations").members {
+		if validHeaderName(key) && n.kind() == rawjson.KindObject {
+			list = append(list, operation{method: key, path: path, node: n, item: item})
+		}
+	}
+	return list
+}
+
+// derivedName names an operation without an operationId after its method and
+// path: "GET /users/{id}/posts" becomes "get_users_by_id_posts".
+func (o *operation) derivedName() string {
+	var b strings.Builder
+	b.WriteString(strings.ToLower(o.method))
+	for part := range strings.FieldsFuncSeq(o.path, func(r rune) bool { return r == '/' || r == '.' || r == ':' }) {
+		for literal, rest := part, ""; literal != ""; literal = rest {
+			open := strings.IndexByte(literal, '{')
+			end := strings.IndexByte(literal, '}')
+			switch {
+			case open == 0 && end > 0:
+				b.WriteString("_by_" + nameText(literal[1:end]))
+				rest = literal[end+1:]
+			case open > 0:
+				rest = literal[open:]
+				b.WriteString("_" + nameText(literal[:open]))
+			default:
+				b.WriteString("_" + nameText(literal))
+				rest = ""
+			}
+		}
+	}
+	return b.String()
+}
+
+func nameText(s string) string {
+	return strings.Trim(strings.Map(func(r rune) rune {
+		if r < 0x80 && unreserved(byte(r)) && r != '~' {
+			return r
+		}
+		return '_'
+	}, s), "_")
+}
+
+// description joins summary and description; an operation that is deprecated
+// says so first.
+func (o *operation) description() string {
+	summary, long := strings.TrimSpace(o.node.text("summary")), strings.TrimSpace(o.node.text("description"))
+	text := summary
+	switch {
+	case summary == "" || strings.HasPrefix(long, summary):
+		text = long
+	case long != "":
+		text = summary + "\n\n" + long
+	}
+	if text == "" {
+		text = o.label()
+	}
+	if o.node.flag("deprecated", false) {
+		return "Deprecated. " + text
+	}
+	return text
+}
+
+func (o *operation) tags() []string {
+	var tags []string
+	for _, v := range o.node.child("tags").elements {
+		if s, ok := rawjson.Unquote(v.raw); ok && s != "" && !slices.Contains(tags, s) {
+			tags = append(tags, s)
+		}
+	}
+	return tags
+}
+
+// server returns the base URL of an operation: that of the operation, else of
+// its path, else of the document.
+func (l *library) server(o *operation) (*url.URL, error) {
+	for _, owner := range []node{o.node, o.item, l.root.root()} {
+		servers := owner.child("servers")
+		for _, n := range servers.elements {
+			return l.serverURL(owner.doc, n)
+		}
+	}
+	return l.absolute(l.root, "/")
+}
+
+func (l *library) serverURL(doc *document, n node) (*url.URL, error) {
+	text := n.text("url")
+	for name, v := range n.child("variables").members {
+		value := v.text("default")
+		if value == "" {
+			for _, first := range v.child("enum").elements {
+				value = scalarText(first.raw)
+				break
+			}
+		}
+		text = strings.ReplaceAll(text, "{"+name+"}", value)
+	}
+	if strings.ContainsAny(text, "{}") {
+		return nil, n.errorf("the server URL %q has a variable without a default: set server_url", text)
+	}
+	return l.absolute(doc, text)
+}
+
+func (l *library) absolute(doc *document, text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, errors.New("the server URL is malformed: set server_url")
+	}
+	if u.IsAbs() {
+		return u, nil
+	}
+	if doc.base == nil {
+		return nil, fmt.Errorf("the server URL %q is relative and the document is a file: set server_url", text)
+	}
+	return doc.base.ResolveReference(u), nil
+}
+
+// parseServer reads a server_url.
+func parseServer(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil {
+		return nil, errors.New("server_url is malformed: expected a URL such as https://api.example.com/v1")
+	}
+	if !u.IsAbs() {
+		return nil, fmt.Errorf("server_url %q is relative: expected a URL such as https://api.example.com/v1", text)
+	}
+	return u, nil
+}
