@@ -22,6 +22,8 @@ var stateless = []string{
 	"reflect.Type",
 	"sync.Pool",
 	"*math/big.Int",
+	"net/netip.Addr",
+	"net/netip.Prefix",
 }
 
 // constants are package-level pointers to values that nothing writes after they are made, with what they

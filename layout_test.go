@@ -33,7 +33,6 @@ var imports = map[string][]string{
 	"internal/mcpwire":  {"internal/rawjson"},
 	"events":            {"identity"},
 	"tools":             {"identity", "events", "schema", "internal/rawjson"},
-	"tools/toolstest":   ground,
 	"view":              ground,
 	"tools/inproc":      ground,
 	"tools/builtin":     with(ground, "view", "tools/inproc"),
@@ -47,7 +46,7 @@ var imports = map[string][]string{
 }
 
 // testSupport are packages that only tests may import.
-var testSupport = []string{"internal/peertest", "schema/schematest", "tools/toolstest"}
+var testSupport = []string{"internal/peertest", "schema/schematest"}
 
 // testTrees hold tests and their programs. They may import what they test.
 var testTrees = []string{"test", "bench", "examples"}
