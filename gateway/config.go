@@ -106,7 +106,7 @@ type OAuthRequirement struct {
 
 // MCPServer is one MCP server whose tools are offered.
 type MCPServer struct {
-	Name          string            `yaml:"name" rule:"required,name" doc:"Name of the source, and prefix of its tools."`
+	Name          string            `yaml:"name" rule:"required,source" doc:"Name of the source, and prefix of its tools."`
 	TransportMode string            `yaml:"transport_mode" rule:"enum=auto|stdio|streamable_http|sse" doc:"How the server is reached; auto follows from command or url."`
 	URL           string            `yaml:"url" rule:"url" doc:"Address of an HTTP server."`
 	Command       []string          `yaml:"command" doc:"Program of a stdio server and its arguments."`
@@ -123,7 +123,7 @@ type MCPServer struct {
 
 // OpenAPI is one OpenAPI document whose operations are offered.
 type OpenAPI struct {
-	Name         string            `yaml:"name" rule:"required,name" doc:"Name of the source, and prefix of its tools."`
+	Name         string            `yaml:"name" rule:"required,source" doc:"Name of the source, and prefix of its tools."`
 	Document     string            `yaml:"document" rule:"required" doc:"File or URL of the document."`
 	ServerURL    string            `yaml:"server_url" rule:"url" doc:"Replaces the server of the document."`
 	Auth         *Auth             `yaml:"auth" doc:"Credential of each request."`
@@ -137,7 +137,7 @@ type OpenAPI struct {
 
 // HTTPManifest is one file that describes HTTP endpoints as tools.
 type HTTPManifest struct {
-	Name         string  `yaml:"name" rule:"name" doc:"Name of the source; the file's name when absent."`
+	Name         string  `yaml:"name" rule:"source" doc:"Name of the source; the file's name when absent."`
 	File         string  `yaml:"file" rule:"required" doc:"The manifest."`
 	AllowPrivate bool    `yaml:"allow_private" doc:"Permits addresses of private networks and of this machine."`
 	Policy       *Policy `yaml:"policy" doc:"Attempts and time limits of its tools."`
@@ -145,7 +145,7 @@ type HTTPManifest struct {
 
 // UTCP is one UTCP manual whose tools are offered.
 type UTCP struct {
-	Name         string            `yaml:"name" rule:"required,name" doc:"Name of the source, and prefix of its tools."`
+	Name         string            `yaml:"name" rule:"required,source" doc:"Name of the source, and prefix of its tools."`
 	Manual       string            `yaml:"manual" rule:"required" doc:"File or URL of the manual."`
 	ServerURL    string            `yaml:"server_url" rule:"url" doc:"Replaces the server of the manual."`
 	Auth         *Auth             `yaml:"auth" doc:"Credential of each request."`

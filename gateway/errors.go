@@ -21,7 +21,12 @@ type ConfigError struct {
 	Problem string
 	// Expected says what would be right, or is empty.
 	Expected string
+
+	cause error
 }
+
+// Unwrap returns ErrUnavailable where that is what is wrong, else nil.
+func (e *ConfigError) Unwrap() error { return e.cause }
 
 // Error returns "file:line:column: path: problem; expected …".
 func (e *ConfigError) Error() string {
@@ -76,7 +81,7 @@ func (l ConfigErrors) sorted() error {
 		return nil
 	}
 	slices.SortStableFunc(l, func(a, b *ConfigError) int {
-		return cmp.Or(cmp.Compare(a.order(), b.order()), cmp.Compare(a.Column, b.Column))
+		return cmp.Or(cmp.Compare(a.order(), b.order()), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
 	})
 	return l
 }

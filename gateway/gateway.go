@@ -2,13 +2,19 @@ package gateway
 
 import (
 	"context"
-	"io"
+	"errors"
+	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
+	"slices"
+	"sync"
+	"time"
 
+	"github.com/toolcrib/toolcrib/api"
 	"github.com/toolcrib/toolcrib/events"
+	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/mcpserver"
 	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/tools/builtin"
 )
 
 // Options is what a program adds to its configuration. The zero value and nil
@@ -25,32 +31,283 @@ type Options struct {
 	Version string
 }
 
-// The states of a source.
-const (
-	SourceConnecting = "connecting" // the first attempt has not ended
-	SourceReady      = "ready"      // its tools are in the catalog
-	SourceDown       = "down"       // the last attempt failed; another follows
-	SourceClosed     = "closed"
-)
-
-// SourceState says how a source of tools is doing.
-type SourceState struct {
-	// Name is the source's name in the configuration.
-	Name string `json:"name"`
-	// Kind is "mcp", "openapi" or "http_manifest".
-	Kind string `json:"kind"`
-	// State is one of the Source constants.
-	State string `json:"state"`
-	// Error is why the last attempt failed, or empty.
-	Error string `json:"error,omitempty"`
-	// Tools counts the source's tools in the catalog.
-	Tools int `json:"tools"`
-	// Refused lists tools that could not be registered, each with the reason.
-	Refused []Refused `json:"refused,omitempty"`
+func (o *Options) resolved() Options {
+	var out Options
+	if o != nil {
+		out = *o
+	}
+	if out.Logger == nil {
+		out.Logger = slog.New(slog.DiscardHandler)
+	}
+	if out.Version == "" {
+		out.Version = "dev"
+	}
+	return out
 }
 
-// Refused is a tool that could not be registered, and why.
-type Refused struct {
-	Name   string `json:"name"`
-	Reason string `json:"reason"`
+// Gateway is a running Toolcrib: a catalog, the sources that fill it, and the
+// entrances to it. It is safe for concurrent use.
+type Gateway struct {
+	opts    Options
+	log     *slog.Logger
+	bus     *events.Bus
+	cat     tools.LiveCatalog
+	mcp     *mcpserver.Server
+	api     *api.Server
+	calls   *gate
+	waiting *waiting
+	timeout time.Duration // of one attempt to reach a source
+
+	life     context.Context // ends when sources that were replaced must
+	end      context.CancelFunc
+	retiring sync.WaitGroup
+
+	reloading sync.Mutex // held by one Reload or Close at a time
+	mu        sync.Mutex // guards what follows
+	cfg       *Config
+	sources   []*source
+	closed    bool
+	closeErr  error
+}
+
+// Open makes a gateway: the catalog, built-in and Go tools, and the sources,
+// which connect in the background and are tried again while they are down. It
+// returns ConfigErrors for a configuration that is wrong, refers to a secret
+// that is not there, or needs a feature that this version does not have. ctx
+// bounds Open alone; Close ends the gateway.
+func Open(ctx context.Context, cfg *Config, opts *Options) (*Gateway, error) {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	specs, err := prepare(cfg, opts)
+	if err != nil {
+		return nil, err
+	}
+	g := &Gateway{opts: opts.resolved(), cfg: cfg, calls: newGate()}
+	g.log, g.timeout = g.opts.Logger, cfg.Limits.connectTimeout()
+	g.life, g.end = context.WithCancel(context.Background())
+	g.waiting = newWaiting(g.log)
+	if err := g.openCatalog(); err != nil {
+		return nil, err
+	}
+	if err := g.registerTools(); err != nil {
+		return nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	g.openEntrances()
+	g.waiting.expect(cfg.Tools.Entries)
+	g.startAll(specs)
+	return g, nil
+}
+
+// startAll holds the lock until all are there, so that the first that is ready
+// does not take itself for the last.
+func (g *Gateway) startAll(specs []sourceSpec) {
+	g.mu.Lock()
+	for i := range specs {
+		g.sources = append(g.sources, g.start(specs[i], ""))
+	}
+	g.mu.Unlock()
+	g.noteEntries()
+}
+
+// prepare checks a configuration and resolves what it refers to.
+func prepare(cfg *Config, opts *Options) ([]sourceSpec, error) {
+	if err := cfg.check().once().sorted(); err != nil {
+		return nil, err
+	}
+	if err := cfg.Unavailable(); err != nil {
+		return nil, err
+	}
+	if err := cfg.checkListen(); err != nil {
+		return nil, err
+	}
+	return cfg.sourceSpecs(opts.resolved())
+}
+
+// checkListen refuses an address that others can reach, as long as there is no
+// authentication that would tell who they are.
+func (c *Config) checkListen() error {
+	if c.Listen == "" || loopback(c.Listen) {
+		return nil
+	}
+	return ConfigErrors{c.faultAt("listen", "is an address that other machines reach, and this version has no authentication",
+		"an address of this machine alone, such as "+DefaultListen)}
+}
+
+func (g *Gateway) openCatalog() error {
+	registry, err := events.NewRegistry(tools.EventDefinitions()...)
+	if err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	g.bus = events.NewBus(registry)
+	entries := g.cfg.Tools.Entries
+	cat, ok := tools.NewCatalog(
+		tools.WithEvents(g.bus),
+		tools.WithRequiredIdentity(),
+		tools.WithLogger(g.log),
+		tools.WithMiddleware(g.admit),
+		tools.WithStages(stages(entries)),
+		tools.WithAmend(amender(entries)),
+	).(tools.LiveCatalog)
+	if !ok {
+		return errors.New("gateway: the catalog cannot change while it serves")
+	}
+	g.cat = cat
+	return nil
+}
+
+func (g *Gateway) registerTools() error {
+	if err := builtin.Register(g.cat, g.cfg.Tools.BuiltIn...); err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	for _, register := range g.opts.Register {
+		if err := register(g.cat); err != nil {
+			return fmt.Errorf("gateway: register Go tools: %w", err)
+		}
+	}
+	return nil
+}
+
+// admit counts the calls that are under way, and refuses new ones once the
+// gateway drains.
+func (g *Gateway) admit(next tools.Invoker) tools.Invoker {
+	return func(ctx context.Context, args []byte) (tools.ToolResult, error) {
+		if !g.calls.enter() {
+			return tools.ToolResult{}, &tools.Error{Code: tools.ErrOverloaded, Class: tools.ErrClassTransient,
+				Delivery: tools.NotDelivered, Retryable: true, Message: "the gateway is shutting down", Err: ErrClosed}
+		}
+		defer g.calls.leave()
+		return next(events.With(ctx, g.bus), args)
+	}
+}
+
+// start begins to supervise a source. Should its first attempt fail, the tools
+// of clear leave the catalog.
+func (g *Gateway) start(spec sourceSpec, clear tools.ToolSourceID) *source {
+	s := &source{spec: spec, cat: g.cat, log: g.log, timeout: g.timeout, swapped: g.noteEntries, clear: clear}
+	s.begin()
+	return s
+}
+
+// noteEntries says in the log which entries have no tool, once every source
+// had the time to bring it.
+func (g *Gateway) noteEntries() {
+	for _, s := range g.running() {
+		select {
+		case <-s.first:
+		default:
+			return
+		}
+	}
+	g.waiting.missing(g.cat)
+}
+
+// PendingEntries returns the names of tools.entries that no tool has yet.
+func (g *Gateway) PendingEntries() []string { return g.waiting.missing(g.cat) }
+
+func (g *Gateway) config() *Config {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.cfg
+}
+
+func (g *Gateway) running() []*source {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return slices.Clone(g.sources)
+}
+
+// Catalog returns the catalog, in which tools can be registered while it
+// serves. Its calls need an identity on the context; see LocalContext.
+func (g *Gateway) Catalog() tools.LiveCatalog { return g.cat }
+
+// Bus returns the bus on which everything that happens is published.
+func (g *Gateway) Bus() events.EventBus { return g.bus }
+
+// Ready waits until every source had its first attempt, whether or not it
+// succeeded. It returns the error of ctx when that ends first.
+func (g *Gateway) Ready(ctx context.Context) error {
+	for _, s := range g.running() {
+		select {
+		case <-s.first:
+		case <-s.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// Sources returns how each source is doing, in the order of the configuration.
+func (g *Gateway) Sources() []SourceState {
+	out := []SourceState{}
+	for _, s := range g.running() {
+		out = append(out, s.status())
+	}
+	return out
+}
+
+// LocalContext returns a context whose caller is the local one, who needs no
+// authentication: tenant and user "local", with tools.granted_scopes.
+func (g *Gateway) LocalContext(ctx context.Context) context.Context { return g.local(ctx, "local") }
+
+func (g *Gateway) local(ctx context.Context, session string) context.Context {
+	scopes := g.config().Tools.GrantedScopes
+	id := identity.Identity{TenantID: localName, UserID: localName, SessionID: session}
+	return events.With(identity.With(ctx, id, scopes...), g.bus)
+}
+
+const localName = "local"
+
+// Close drains: new calls are refused, calls under way may end until ctx does,
+// then sources and sessions are closed and children end. It may be called more
+// than once; later calls return what the first did.
+func (g *Gateway) Close(ctx context.Context) error {
+	drained := g.calls.close()
+	g.reloading.Lock()
+	defer g.reloading.Unlock()
+	if g.closed {
+		return g.closeErr
+	}
+	select {
+	case <-drained:
+	case <-ctx.Done():
+		g.log.Warn("calls were still running when the gateway was closed")
+	}
+	err := g.closeEntrances(ctx)
+	g.end()
+	err = errors.Join(err, closeSources(ctx, g.running()))
+	g.retiring.Wait()
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.closed, g.closeErr = true, err
+	return err
+}
+
+// closeSources closes all at the same time, as each may take a while.
+func closeSources(ctx context.Context, list []*source) error {
+	faults := make([]error, len(list))
+	var wg sync.WaitGroup
+	for i, s := range list {
+		wg.Go(func() {
+			s.halt()
+			faults[i] = s.close(ctx)
+		})
+	}
+	wg.Wait()
+	return errors.Join(faults...)
+}
+
+func (l Limits) connectTimeout() time.Duration { return millis(l.ConnectTimeoutMS, 60*time.Second) }
+
+func (l Limits) drainTimeout() time.Duration { return millis(l.DrainTimeoutMS, 20*time.Second) }
+
+func millis(n int, otherwise time.Duration) time.Duration {
+	if n == 0 {
+		return otherwise
+	}
+	return time.Duration(n) * time.Millisecond
 }

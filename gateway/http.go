@@ -1,0 +1,157 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/toolcrib/toolcrib/api"
+)
+
+// Handler serves everything that the gateway offers over HTTP: MCP below /mcp,
+// the JSON protocol below /v1/, and /healthz and /readyz. Callers are the local
+// one; a request whose Host or Origin is not of this machine is refused, so
+// that no page of a browser can call.
+func (g *Gateway) Handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", g.mcp)
+	mux.Handle("/v1/", g.api)
+	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeState(w, http.StatusOK, state{Status: "ok"}) })
+	mux.HandleFunc("GET /readyz", g.readyz)
+	return g.guard(mux)
+}
+
+// state is the body of /healthz and /readyz.
+type state struct {
+	Status  string        `json:"status"`
+	Sources []sourceBrief `json:"sources,omitempty"`
+}
+
+type sourceBrief struct {
+	Name  string `json:"name"`
+	State string `json:"state"`
+}
+
+// readyz answers 200 once every source had its first attempt, and 503 before
+// and while the gateway drains.
+func (g *Gateway) readyz(w http.ResponseWriter, _ *http.Request) {
+	status, body := http.StatusOK, state{Status: "ready"}
+	for _, s := range g.Sources() {
+		body.Sources = append(body.Sources, sourceBrief{s.Name, s.State})
+		if s.State == SourceConnecting {
+			status, body.Status = http.StatusServiceUnavailable, "starting"
+		}
+	}
+	if g.calls.isClosed() {
+		status, body.Status = http.StatusServiceUnavailable, "closing"
+	}
+	writeState(w, status, body)
+}
+
+func writeState(w http.ResponseWriter, status int, body state) {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body)
+}
+
+// guard refuses requests that a page of a foreign site could have caused.
+func (g *Gateway) guard(next http.Handler) http.Handler {
+	cfg := g.config()
+	hosts, origins := cfg.AllowedHosts, cfg.AllowedOrigins
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if !allowedHost(r.Host, hosts) {
+			http.Error(w, "this Host is not served; add it to allowed_hosts", http.StatusForbidden)
+			return
+		}
+		if origin := r.Header.Get("Origin"); origin != "" && !allowedOrigin(origin, origins) {
+			http.Error(w, "pages of this Origin may not call; add it to allowed_origins", http.StatusForbidden)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func allowedHost(host string, more []string) bool {
+	name := host
+	if h, _, err := net.SplitHostPort(host); err == nil {
+		name = h
+	}
+	return ownHost(name) || containsFold(more, host) || containsFold(more, name)
+}
+
+func allowedOrigin(origin string, more []string) bool {
+	u, err := url.Parse(origin)
+	return containsFold(more, origin) || err == nil && u.Host != "" && ownHost(u.Hostname())
+}
+
+func ownHost(name string) bool {
+	if strings.EqualFold(name, "localhost") {
+		return true
+	}
+	ip, err := netip.ParseAddr(strings.Trim(name, "[]"))
+	return err == nil && ip.IsLoopback()
+}
+
+func containsFold(list []string, s string) bool {
+	return slices.ContainsFunc(list, func(have string) bool { return strings.EqualFold(have, s) })
+}
+
+// localRequest is the authentication of a loopback entrance: everyone is the
+// local caller.
+func (g *Gateway) localRequest(r *http.Request) (context.Context, error) {
+	return g.local(r.Context(), "api"), nil
+}
+
+// apiSources are the sources in the words of the JSON protocol.
+func (g *Gateway) apiSources(context.Context) []api.Source {
+	var out []api.Source
+	for _, s := range g.Sources() {
+		row := api.Source{Name: s.Name, Kind: s.Kind, State: s.State, Error: s.Error, Tools: s.Tools}
+		for _, r := range s.Refused {
+			row.Refused = append(row.Refused, api.RefusedTool(r))
+		}
+		out = append(out, row)
+	}
+	return out
+}
+
+// Serve answers on ln until ctx ends, then drains within
+// limits.drain_timeout_ms and closes the gateway and ln. It returns nil after
+// a clean end.
+func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
+	if !loopback(ln.Addr().String()) {
+		return errors.Join(fmt.Errorf("gateway: %s is an address that other machines reach, and this version has no authentication", ln.Addr()), ln.Close())
+	}
+	server := &http.Server{Handler: g.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(ln) }()
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.config().Limits.drainTimeout())
+	defer cancel()
+	err = errors.Join(err, g.Close(closing))
+	if server.Shutdown(closing) != nil {
+		err = errors.Join(err, server.Close())
+	}
+	return err
+}
+
+// ServeStdio answers one MCP client on a pair of pipes until in ends, and
+// returns nil then. It does not close the gateway.
+func (g *Gateway) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
+	return g.mcp.ServeStdio(g.local(ctx, "stdio"), in, out)
+}

@@ -1,0 +1,221 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/tools/builtin"
+)
+
+// Reload applies a configuration while the gateway serves. What did not change
+// is left alone, and calls under way end where they began. With an error
+// nothing changed. Changes of listen, data_dir, the allowed hosts and origins,
+// and limits take effect at the next start; that is said in the log.
+func (g *Gateway) Reload(ctx context.Context, cfg *Config) error {
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	g.reloading.Lock()
+	defer g.reloading.Unlock()
+	if g.calls.isClosed() {
+		return ErrClosed
+	}
+	specs, err := prepare(cfg, &g.opts)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	before := g.config()
+	if err := g.reloadTools(&before.Tools, &cfg.Tools); err != nil {
+		return err
+	}
+	g.noteRestart(before, cfg)
+	g.reloadSources(specs, cfg)
+	g.waiting.expect(cfg.Tools.Entries)
+	g.noteEntries()
+	return nil
+}
+
+// reloadTools applies what concerns single tools.
+func (g *Gateway) reloadTools(before, after *Tools) error {
+	added, err := g.addBuiltIns(before.BuiltIn, after.BuiltIn)
+	if err == nil {
+		err = g.cat.Amend(amender(after.Entries))
+	}
+	if err != nil {
+		for _, name := range added {
+			err = errors.Join(err, g.cat.Deregister(name))
+		}
+		return fmt.Errorf("gateway: %w", err)
+	}
+	g.cat.SwapStages(stages(after.Entries))
+	for _, name := range before.BuiltIn {
+		if !slices.Contains(after.BuiltIn, name) {
+			_ = g.cat.Deregister(name) // a Go program may have removed it
+		}
+	}
+	return nil
+}
+
+// addBuiltIns registers the built-in tools that are new, and returns those
+// that it registered.
+func (g *Gateway) addBuiltIns(before, after []string) (added []string, err error) {
+	for _, name := range after {
+		if slices.Contains(before, name) {
+			continue
+		}
+		if err := builtin.Register(g.cat, name); err != nil {
+			return added, err
+		}
+		added = append(added, name)
+	}
+	return added, nil
+}
+
+// noteRestart says which changes wait for the next start.
+func (g *Gateway) noteRestart(before, after *Config) {
+	for key, changed := range map[string]bool{
+		"listen":          before.Listen != after.Listen,
+		"data_dir":        before.DataDir != after.DataDir,
+		"limits":          before.Limits != after.Limits,
+		"allowed_hosts":   !slices.Equal(before.AllowedHosts, after.AllowedHosts),
+		"allowed_origins": !slices.Equal(before.AllowedOrigins, after.AllowedOrigins),
+	} {
+		if changed {
+			g.log.Warn("the change takes effect at the next start", "key", key)
+		}
+	}
+}
+
+// reloadSources starts what is new, keeps what is the same, and retires the
+// rest.
+func (g *Gateway) reloadSources(specs []sourceSpec, cfg *Config) {
+	old := map[string]*source{}
+	for _, s := range g.running() {
+		old[s.spec.key()] = s
+	}
+	next := make([]*source, 0, len(specs))
+	for i := range specs {
+		key := specs[i].key()
+		if s := old[key]; s != nil && s.spec.same(&specs[i]) {
+			next = append(next, s)
+		} else {
+			next = append(next, g.replace(s, specs[i]))
+		}
+		delete(old, key)
+	}
+	for _, s := range old {
+		g.remove(s)
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.sources, g.cfg = next, cfg
+}
+
+// replace starts a source in the place of old, which may be nil. The tools of
+// old serve until the first attempt of the new one has ended.
+func (g *Gateway) replace(old *source, spec sourceSpec) *source {
+	if old == nil {
+		return g.start(spec, "")
+	}
+	old.halt()
+	fresh := g.start(spec, old.id())
+	g.retire(old, fresh)
+	return fresh
+}
+
+func (g *Gateway) remove(s *source) {
+	s.halt()
+	if id := s.id(); id != "" {
+		g.cat.SwapSource(id, nil)
+	}
+	g.retire(s, nil)
+}
+
+// retire closes a source that was halted, once the one after it, if there is
+// one, took over and the calls of the old one have ended.
+func (g *Gateway) retire(old, next *source) {
+	g.retiring.Go(func() {
+		if next != nil {
+			select {
+			case <-next.first:
+			case <-next.done:
+			}
+		}
+		ctx, cancel := context.WithTimeout(g.life, g.config().Limits.drainTimeout())
+		defer cancel()
+		if err := old.close(ctx); err != nil {
+			g.log.Warn("the old source was not closed cleanly", "error", err.Error())
+		}
+	})
+}
+
+// followEvery is how often Follow looks at the file.
+const followEvery = time.Second
+
+// Follow reloads the configuration from path whenever that file changes, until
+// ctx ends. A file that is wrong is refused with its faults in the log, and the
+// gateway serves on as before.
+func (g *Gateway) Follow(ctx context.Context, path string) {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	f := follower{g: g, path: path, applied: stamp(path)}
+	f.seen = f.applied
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			f.look(ctx)
+		}
+	}
+}
+
+// follower remembers which state of a file was applied.
+type follower struct {
+	g             *Gateway
+	path          string
+	applied, seen fileStamp
+}
+
+// fileStamp tells one state of a file from another.
+type fileStamp struct {
+	size    int64
+	changed time.Time
+}
+
+func stamp(path string) fileStamp {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fileStamp{}
+	}
+	return fileStamp{info.Size(), info.ModTime()}
+}
+
+// look reloads a file that changed and has been left alone since the last
+// look, so that none is read while it is written.
+func (f *follower) look(ctx context.Context) {
+	now := stamp(f.path)
+	settled := now == f.seen
+	f.seen = now
+	if !settled || now == f.applied || now == (fileStamp{}) {
+		return
+	}
+	f.applied = now
+	cfg, err := Load(f.path)
+	if err == nil {
+		err = f.g.Reload(ctx, cfg)
+	}
+	if err != nil {
+		f.g.log.Error("the changed configuration is refused; the old one serves on", "file", f.path, "error", err.Error())
+		return
+	}
+	f.g.log.Info("the changed configuration is applied", "file", f.path)
+}

@@ -1,0 +1,304 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"reflect"
+	"sync"
+	"time"
+
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// sourceSpec says how to make one source of tools.
+type sourceSpec struct {
+	name, kind string
+	// settings is everything that the source is made from. A source whose
+	// settings stay the same is left alone by a reload.
+	settings any
+	open     func(log *slog.Logger) (tools.ToolProvider, error)
+	// health, when not nil, says what is wrong with a provider that had been
+	// connected, or nothing.
+	health func(tools.ToolProvider) string
+}
+
+// key tells the sources of one configuration apart.
+func (s *sourceSpec) key() string { return s.kind + ":" + s.name }
+
+func (s *sourceSpec) same(other *sourceSpec) bool {
+	return s.kind == other.kind && reflect.DeepEqual(s.settings, other.settings)
+}
+
+// The pace at which a source is tried and asked.
+const (
+	firstRetry    = 500 * time.Millisecond
+	longestRetry  = 30 * time.Second
+	changeQuiet   = 100 * time.Millisecond // changes within it are one
+	closeProvider = 10 * time.Second
+)
+
+// source keeps one provider connected and its tools in the catalog. It is
+// supervised by a goroutine of its own, so that none waits for another.
+type source struct {
+	spec    sourceSpec
+	cat     tools.LiveCatalog
+	log     *slog.Logger
+	timeout time.Duration      // of one attempt
+	swapped func()             // called after each attempt
+	clear   tools.ToolSourceID // whose tools go if the first attempt fails
+
+	calls   *gate
+	changed chan struct{} // holds one
+	first   chan struct{} // closed after the first attempt
+	stop    context.CancelFunc
+	done    chan struct{}
+
+	mu       sync.Mutex // guards what follows
+	state    SourceState
+	provider tools.ToolProvider
+}
+
+// begin supervises the source until halt.
+func (s *source) begin() {
+	ctx, stop := context.WithCancel(context.Background())
+	s.stop, s.calls = stop, newGate()
+	s.changed, s.first, s.done = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
+	s.log = s.log.With("source", s.spec.name, "kind", s.spec.kind)
+	s.state = SourceState{Name: s.spec.name, Kind: s.spec.kind, State: SourceConnecting}
+	go s.supervise(ctx)
+}
+
+// supervise attempts, and attempts again after a failure or a change.
+func (s *source) supervise(ctx context.Context) {
+	defer close(s.done)
+	failures := 0
+	for {
+		err := s.attempt(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if failures++; err == nil {
+			failures = 0
+		}
+		s.note(err)
+		if !s.pause(ctx, failures) {
+			return
+		}
+	}
+}
+
+// pause waits for a reason to attempt again, and reports false when there will
+// be none.
+func (s *source) pause(ctx context.Context, failures int) bool {
+	var retry <-chan time.Time
+	if failures > 0 {
+		timer := time.NewTimer(retryAfter(failures))
+		defer timer.Stop()
+		retry = timer.C
+	}
+	select {
+	case <-ctx.Done():
+		return false
+	case <-retry:
+		return true
+	case <-s.changed:
+	}
+	quiet := time.NewTimer(changeQuiet)
+	defer quiet.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-quiet.C:
+	}
+	select {
+	case <-s.changed:
+	default:
+	}
+	return true
+}
+
+// retryAfter doubles from the first pause to the longest, and spreads by a
+// quarter, so that many gateways do not come back at one moment.
+func retryAfter(failures int) time.Duration {
+	pause := min(firstRetry<<min(failures-1, 10), longestRetry)
+	return pause - time.Duration(rand.Int64N(int64(pause)/4+1))
+}
+
+// attempt connects if that was not done yet, and brings the catalog up to what
+// the source has.
+func (s *source) attempt(ctx context.Context) (err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the driver panicked: %v", r)
+		}
+	}()
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	provider, err := s.connected(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := provider.Discover(ctx)
+	if err != nil {
+		return fmt.Errorf("list its tools: %w", err)
+	}
+	for i := range list {
+		list[i].Invoke = s.counted(list[i].Invoke)
+	}
+	changes := s.cat.SwapSource(provider.SourceID(), list)
+	if r, ok := provider.(tools.Refuser); ok {
+		changes.Refused = append(r.Refused(), changes.Refused...)
+	}
+	s.succeeded(len(list), changes)
+	return nil
+}
+
+func (s *source) connected(ctx context.Context) (tools.ToolProvider, error) {
+	if p := s.current(); p != nil {
+		return p, nil
+	}
+	p, err := s.spec.open(s.log)
+	if err != nil {
+		return nil, err
+	}
+	if n, ok := p.(tools.ChangeNotifier); ok {
+		n.OnChange(s.poke)
+	}
+	if err := p.Connect(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("connect: %w", err), closeBounded(p))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.provider = p
+	return p, nil
+}
+
+func closeBounded(p tools.ToolProvider) error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeProvider)
+	defer cancel()
+	return p.Close(ctx)
+}
+
+func (s *source) current() tools.ToolProvider {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.provider
+}
+
+// poke says that the source's tools changed. It never waits.
+func (s *source) poke() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// counted lets close wait for the calls that the source still runs.
+func (s *source) counted(invoke tools.Invoker) tools.Invoker {
+	return func(ctx context.Context, args []byte) (tools.ToolResult, error) {
+		if !s.calls.enter() {
+			return tools.ToolResult{}, &tools.Error{Class: tools.ErrClassTransient, Delivery: tools.NotDelivered,
+				Retryable: true, Message: "the source of the tool was closed"}
+		}
+		defer s.calls.leave()
+		return invoke(ctx, args)
+	}
+}
+
+func (s *source) succeeded(found int, ch tools.Changes) {
+	refused := make([]Refused, 0, len(ch.Refused))
+	for _, r := range ch.Refused {
+		refused = append(refused, Refused{Name: r.Name, Reason: r.Err.Error()})
+		s.log.Warn("a tool cannot be registered", "tool", r.Name, "reason", r.Err.Error())
+	}
+	if len(ch.Added)+len(ch.Updated)+len(ch.Removed) > 0 {
+		s.log.Info("the source's tools are in the catalog", "added", len(ch.Added), "updated", len(ch.Updated),
+			"removed", len(ch.Removed), "refused", len(refused))
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.state.State, s.state.Error, s.state.Refused = SourceReady, "", refused
+	s.state.Tools = len(ch.Added) + len(ch.Updated) + ch.Unchanged
+}
+
+// note records the end of an attempt.
+func (s *source) note(err error) {
+	if err != nil {
+		s.failed(err)
+	}
+	select {
+	case <-s.first:
+	default:
+		if err != nil && s.clear != "" {
+			s.cat.SwapSource(s.clear, nil)
+		}
+		close(s.first)
+	}
+	s.swapped()
+}
+
+func (s *source) failed(err error) {
+	s.mu.Lock()
+	again := s.state.Error == err.Error()
+	s.state.State, s.state.Error = SourceDown, err.Error()
+	s.mu.Unlock()
+	if !again {
+		s.log.Warn("the source is down and will be tried again", "error", err.Error())
+	}
+}
+
+// id is the source of the tools in the catalog, or empty when it was never
+// reached.
+func (s *source) id() tools.ToolSourceID {
+	if p := s.current(); p != nil {
+		return p.SourceID()
+	}
+	return ""
+}
+
+// status returns a copy of the state.
+func (s *source) status() SourceState {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	out := s.state
+	out.Refused = append([]Refused(nil), s.state.Refused...)
+	if out.State != SourceReady || s.spec.health == nil || s.provider == nil {
+		return out
+	}
+	if fault := s.spec.health(s.provider); fault != "" {
+		out.State, out.Error = SourceDown, fault
+	}
+	return out
+}
+
+// halt ends the supervision, so that the source no longer touches the catalog.
+func (s *source) halt() {
+	s.stop()
+	<-s.done
+}
+
+// close waits until the source's calls have ended or ctx has, and releases
+// what the source holds. It must not be called before halt.
+func (s *source) close(ctx context.Context) error {
+	select {
+	case <-s.calls.close():
+	case <-ctx.Done():
+		s.log.Warn("calls were still running when the source was closed")
+	}
+	s.mu.Lock()
+	provider := s.provider
+	s.provider, s.state.State = nil, SourceClosed
+	s.mu.Unlock()
+	if provider == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), closeProvider)
+	defer cancel()
+	if err := provider.Close(ctx); err != nil {
+		return fmt.Errorf("source %q: %w", s.spec.name, err)
+	}
+	return nil
+}

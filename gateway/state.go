@@ -1,0 +1,31 @@
+package gateway
+
+// The states of a source.
+const (
+	SourceConnecting = "connecting" // the first attempt has not ended
+	SourceReady      = "ready"      // its tools are in the catalog
+	SourceDown       = "down"       // the last attempt failed; another follows
+	SourceClosed     = "closed"
+)
+
+// SourceState says how a source of tools is doing.
+type SourceState struct {
+	// Name is the source's name in the configuration.
+	Name string `json:"name"`
+	// Kind is "mcp", "openapi" or "http_manifest".
+	Kind string `json:"kind"`
+	// State is one of the Source constants.
+	State string `json:"state"`
+	// Error is why the last attempt failed, or empty.
+	Error string `json:"error,omitempty"`
+	// Tools counts the source's tools in the catalog.
+	Tools int `json:"tools"`
+	// Refused lists tools that could not be registered, each with the reason.
+	Refused []Refused `json:"refused,omitempty"`
+}
+
+// Refused is a tool that could not be registered, and why.
+type Refused struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}

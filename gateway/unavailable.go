@@ -1,0 +1,68 @@
+package gateway
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/toolcrib/toolcrib/tools/builtin"
+)
+
+// notAvailable is what a fault says of a key whose feature this version does
+// not have.
+const notAvailable = "not available in this version"
+
+// Unavailable returns what the configuration asks for and this version does
+// not have, as ConfigErrors that wrap ErrUnavailable, or nil. Open refuses it;
+// Parse does not, so that one file serves several versions.
+func (c *Config) Unavailable() error {
+	l := &later{cfg: c}
+	t := &c.Tools
+	l.entries(t.Entries)
+	for i, name := range t.BuiltIn {
+		if !slices.Contains(builtin.Names(), name) {
+			l.refuse(fmt.Sprintf("tools.built_in[%d]", i), name+" is ")
+		}
+	}
+	for i, s := range t.MCPServers {
+		at := fmt.Sprintf("tools.mcp_servers[%d]", i)
+		l.when(s.TransportMode == "sse", at+".transport_mode", "sse is ")
+		l.when(s.Session != "" && s.Session != "shared", at+".session", s.Session+" is ")
+	}
+	l.when(len(t.UTCP) > 0, "tools.utcp", "")
+	l.when(len(t.A2APeers) > 0, "tools.a2a_peers", "")
+	l.when(len(t.OAuthProviders) > 0, "tools.oauth_providers", "")
+	l.when(c.Artifacts != Artifacts{}, "artifacts.heavy_output_threshold_bytes", "")
+	l.when(c.Planner.ParallelToolCalls != nil, "planner.parallel_tool_calls", "")
+	return l.err()
+}
+
+// later collects what comes with a later version.
+type later struct {
+	cfg    *Config
+	faults ConfigErrors
+}
+
+func (l *later) entries(entries []Entry) {
+	for i, e := range entries {
+		at := fmt.Sprintf("tools.entries[%d]", i)
+		if a := e.Approval; a != nil {
+			l.when(a.Policy == approvalGated, at+".approval.policy", approvalGated+" is ")
+			l.when(len(a.RequireTags) > 0, at+".approval.require_tags", "")
+		}
+		l.when(e.OAuth != nil, at+".oauth", "")
+	}
+}
+
+func (l *later) when(asked bool, path, subject string) {
+	if asked {
+		l.refuse(path, subject)
+	}
+}
+
+func (l *later) refuse(path, subject string) {
+	e := l.cfg.faultAt(path, subject+notAvailable, "")
+	e.cause = ErrUnavailable
+	l.faults = append(l.faults, e)
+}
+
+func (l *later) err() error { return l.faults.sorted() }
