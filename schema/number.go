@@ -156,6 +156,9 @@ func (d decimal) appendCanonical(dst []byte) []byte {
 	return strconv.AppendInt(dst, d.exp, 10)
 }
 
+// appendInt appends an integer of at most 18 digits.
+func appendInt(dst []byte, d decimal) []byte { return strconv.AppendInt(dst, d.int64(), 10) }
+
 // bound is a limit of the schema. Small integers compare without a decimal.
 type bound struct {
 	dec   decimal
