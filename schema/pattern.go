@@ -62,7 +62,7 @@ func compilePattern(source string) (jsonschema.Regexp, error) {
 			return &pattern{source: source, linear: re}, nil
 		}
 	}
-	re, err := regexp2.Compile(source, regexp2.ECMAScript|regexp2.Unicode)
+	re, err := regexp2.Compile(backSyntax(source), regexp2.ECMAScript|regexp2.Unicode)
 	if err != nil {
 		// The engine's own message quotes the whole expression.
 		return nil, errors.New("invalid regular expression")
@@ -71,12 +71,62 @@ func compilePattern(source string) (jsonschema.Regexp, error) {
 	return &pattern{source: source, back: re}, nil
 }
 
+// The classes that the engines take to be smaller than ECMA-262 does, as the
+// bodies of bracket expressions that both engines read.
 const (
-	ecmaSpace    = `\t\n\v\f\r \x{a0}\x{1680}\x{2000}-\x{200a}\x{2028}\x{2029}\x{202f}\x{205f}\x{3000}\x{feff}`
-	ecmaNotSpace = `\x{0}-\x{8}\x{e}-\x{1f}!-\x{9f}\x{a1}-\x{167f}\x{1681}-\x{1fff}\x{200b}-\x{2027}\x{202a}-\x{202e}` +
-		`\x{2030}-\x{205e}\x{2060}-\x{2fff}\x{3001}-\x{fefe}\x{ff00}-\x{10ffff}`
-	ecmaDot = `[^\n\r\x{2028}\x{2029}]`
+	ecmaSpace    = "\t\n\v\f\r \u00a0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000\ufeff"
+	ecmaNotSpace = "\x00-\x08\x0e-\x1f!-\u009f\u00a1-\u167f\u1681-\u1fff\u200b-\u2027\u202a-\u202e" +
+		"\u2030-\u205e\u2060-\u2fff\u3001-\ufefe\uff00-\U0010ffff"
+	ecmaBoundary = `(?:(?<=[A-Za-z0-9_])(?![A-Za-z0-9_])|(?<![A-Za-z0-9_])(?=[A-Za-z0-9_]))`
+	ecmaDot      = "[^\n\r\u2028\u2029]"
 )
+
+// backSyntax rewrites what the backtracking engine understands otherwise than
+// ECMA-262: '.', '$', word boundaries and the classes of white space.
+func backSyntax(source string) string {
+	var sb strings.Builder
+	inClass := false
+	for i := 0; i < len(source); i++ {
+		c := source[i]
+		switch {
+		case c == '\\' && i+1 < len(source):
+			i++
+			switch source[i] {
+			case 's':
+				sb.WriteString(classText(ecmaSpace, inClass))
+			case 'S':
+				sb.WriteString(classText(ecmaNotSpace, inClass))
+			case 'b':
+				sb.WriteString(orBackspace(ecmaBoundary, inClass))
+			case 'B':
+				sb.WriteString(orBackspace("(?!"+ecmaBoundary+")", inClass))
+			default:
+				sb.WriteString(source[i-1 : i+1])
+			}
+			continue
+		case c == '[':
+			inClass = true
+		case c == ']':
+			inClass = false
+		case c == '.' && !inClass:
+			sb.WriteString(ecmaDot)
+			continue
+		case c == '$' && !inClass:
+			sb.WriteString("(?![\\s\\S])")
+			continue
+		}
+		sb.WriteByte(c)
+	}
+	return sb.String()
+}
+
+// orBackspace returns what \b stands for: a backspace inside a class.
+func orBackspace(boundary string, inClass bool) string {
+	if inClass {
+		return `\b`
+	}
+	return boundary
+}
 
 // linearSyntax rewrites an ECMA-262 expression to one for package regexp that
 // means the same, and reports whether it could.
