@@ -112,13 +112,16 @@ func (c *Client) post(ctx context.Context, path string, body []byte, accept stri
 	return resp, nil
 }
 
+// outcomeUnknown ends the message of a call that was sent and not answered.
+const outcomeUnknown = " (outcome unknown: the call may have had its effect)"
+
 // unreachable says what kept a request from being answered.
 func (c *Client) unreachable(err error) error {
 	switch {
 	case errors.Is(err, context.Canceled):
 		return newError(CodeCanceled, "the call was given up")
 	case errors.Is(err, context.DeadlineExceeded):
-		e := newError(CodeTimeout, "no answer in time from "+c.base)
+		e := newError(CodeTimeout, "no answer in time from "+c.base+outcomeUnknown)
 		e.OutcomeUnknown = true
 		return e
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -165,7 +168,7 @@ func brokenOff(err error) error {
 	case errors.Is(err, context.Canceled):
 		code = CodeCanceled
 	}
-	e := newError(code, "the connection ended before the answer was complete")
+	e := newError(code, "the connection ended before the answer was complete"+outcomeUnknown)
 	e.OutcomeUnknown = true
 	return e
 }

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// app is what every command shares: where it reads and writes, and the flags
+// of the root command.
+type app struct {
+	in          io.Reader
+	out, errOut io.Writer
+
+	logLevel, logFormat string
+}
+
+// run executes one command line and returns the exit status.
+func run(args []string, a *app) int {
+	root := a.root()
+	root.SetArgs(args)
+	err := root.ExecuteContext(context.Background())
+	if err != nil {
+		a.explain(err)
+	}
+	return exitStatus(err)
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "toolcrib",
+		Short: "Every tool an agent may use, through one guarded door",
+		Long: `Toolcrib gives an agent every tool it may use, wherever the tool lives.
+
+Exit status: 0 done, 1 failure, 2 the command line is wrong, 3 no such tool,
+4 invalid arguments, 5 the tool failed, 6 denied, 7 timed out or overloaded.`,
+		Args:          cobra.ArbitraryArgs,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		RunE:          noCommand,
+	}
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.errOut)
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return usageError{fmt.Errorf("%w\nSee '%s --help'", err, cmd.CommandPath())}
+	})
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default info for serve, else warn)")
+	flags.StringVar(&a.logFormat, "log-format", "text", "text or json")
+	root.AddCommand(
+		a.serveCommand(), a.mcpCommand(), a.listCommand(), a.describeCommand(), a.callCommand(),
+		a.sourcesCommand(), a.validateCommand(), a.configCommand(), a.versionCommand(),
+	)
+	return root
+}
+
+// noCommand is reached without a command, or with one that does not exist.
+func noCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		_ = cmd.Usage()
+		return usageError{fmt.Errorf("expected a command")}
+	}
+	message := fmt.Sprintf("unknown command %q", args[0])
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		message += ", did you mean " + strings.Join(near, " or ") + "?"
+	}
+	return usageError{fmt.Errorf("%s\nSee 'toolcrib --help'", message)}
+}
+
+// exactly makes a wrong number of arguments an error of usage.
+func exactly(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return usageError{fmt.Errorf("%w\nUsage: %s", err, cmd.UseLine())}
+		}
+		return nil
+	}
+}
+
+// logger returns the log on stderr, at the level of the flag or at usual.
+func (a *app) logger(usual slog.Level) (*slog.Logger, error) {
+	level := usual
+	if a.logLevel != "" {
+		if err := level.UnmarshalText([]byte(a.logLevel)); err != nil {
+			return nil, usageError{fmt.Errorf("--log-level %q: expected debug, info, warn or error", a.logLevel)}
+		}
+	}
+	opts := &slog.HandlerOptions{Level: level}
+	switch a.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(a.errOut, opts)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(a.errOut, opts)), nil
+	}
+	return nil, usageError{fmt.Errorf("--log-format %q: expected text or json", a.logFormat)}
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolcrib/toolcrib/api"
+	"github.com/toolcrib/toolcrib/internal/rawjson"
+)
+
+// callFlags are the flags of the call command.
+type callFlags struct {
+	target
+	output
+	key, meta string
+	limit     time.Duration
+}
+
+func (a *app) callCommand() *cobra.Command {
+	var f callFlags
+	cmd := &cobra.Command{
+		Use:   "call NAME [JSON | @FILE | -]",
+		Short: "Call a tool",
+		Long: `Call a tool with a JSON object: given here, read from @FILE, or from stdin with -.
+
+The result stands on stdout: a structured one as its JSON, text as text, and
+anything else as the JSON array of its blocks; with -o json the whole answer.
+Everything else (progress, logs, errors) goes to stderr.` + targetHelp,
+		Example: `  toolcrib call text.echo '{"text":"hello"}'
+  toolcrib call github_create_issue @issue.json -c toolcrib.yaml
+  generate | toolcrib call report.render - --server http://crib.example:7711`,
+		Args: exactly(cobra.RangeArgs(1, 2)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			req, err := f.request(a, args)
+			if err != nil {
+				return err
+			}
+			return a.call(cmd.Context(), &f, req)
+		},
+		ValidArgsFunction: a.completeTool(&f.target),
+	}
+	f.target.addFlags(cmd)
+	f.output.addFlag(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.key, "idempotency-key", "", "lets the call be repeated after it was delivered")
+	flags.StringVar(&f.meta, "meta", "", "JSON object for the tool, beside the arguments")
+	flags.DurationVar(&f.limit, "timeout", 0, "time limit of the whole call, such as 30s (default none)")
+	return cmd
+}
+
+func (f *callFlags) request(a *app, args []string) (api.CallRequest, error) {
+	req := api.CallRequest{Name: args[0], IdempotencyKey: f.key, Notes: a.note}
+	if err := f.check(); err != nil {
+		return req, err
+	}
+	if f.meta != "" {
+		req.Meta = json.RawMessage(f.meta)
+		if rawjson.Check(req.Meta, rawjson.Options{}) != nil || rawjson.KindOf(req.Meta) != rawjson.KindObject {
+			return req, usageError{fmt.Errorf("--meta: expected a JSON object")}
+		}
+	}
+	if len(args) == 1 {
+		return req, nil
+	}
+	raw, err := readArguments(args[1], a.in)
+	req.Arguments = raw
+	return req, err
+}
+
+func (a *app) call(ctx context.Context, f *callFlags, req api.CallRequest) error {
+	s, err := a.open(ctx, &f.target, hasTool(req.Name))
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if f.limit > 0 {
+		var cancel context.CancelFunc
+		s.ctx, cancel = context.WithTimeout(s.ctx, f.limit)
+		defer cancel()
+	}
+	resp, err := s.Call(s.ctx, req)
+	if err != nil {
+		return s.sayWhere(err)
+	}
+	return a.printResult(&f.output, req.Name, resp)
+}
+
+// printResult prints an answer. The tool's own word that it failed is an error
+// and stands on stderr, unless the whole answer was asked for.
+func (a *app) printResult(o *output, name string, resp *api.CallResponse) error {
+	var failed error
+	if resp.IsError {
+		failed = &api.Error{Code: api.CodeToolFailed, Message: fmt.Sprintf("%s failed: %s", name, resultBytes(resp))}
+	}
+	var out []byte
+	switch {
+	case o.json():
+		out = resp.AppendJSON(nil)
+	case failed == nil:
+		out = resultBytes(resp)
+	}
+	if len(out) > 0 && out[len(out)-1] != '\n' {
+		out = append(out, '\n')
+	}
+	_, err := a.out.Write(out)
+	return cmp.Or(failed, err)
+}
+
+// resultBytes is the value of an answer: its structured result, its text, or
+// its blocks.
+func resultBytes(resp *api.CallResponse) []byte {
+	if text, ok := resp.Text(); ok {
+		return []byte(text)
+	}
+	switch {
+	case resp.Structured != nil:
+		return resp.Structured
+	case len(resp.Content) > 0:
+		return api.AppendContent(nil, resp.Content)
+	}
+	return nil
+}
+
+// note shows what a tool says while it runs.
+func (a *app) note(n api.Note) {
+	switch {
+	case n.Kind == api.NoteLog:
+		fmt.Fprintf(a.errOut, "%s: %s\n", cmp.Or(n.Level, "info"), logText(n))
+	case n.Total > 0:
+		fmt.Fprintf(a.errOut, "progress: %g/%g %s\n", n.Progress, n.Total, n.Message)
+	default:
+		fmt.Fprintf(a.errOut, "progress: %g %s\n", n.Progress, n.Message)
+	}
+}
+
+func logText(n api.Note) string {
+	text := string(n.Data)
+	if s, ok := rawjson.Unquote(n.Data); ok {
+		text = s
+	}
+	if n.Logger != "" {
+		return n.Logger + ": " + text
+	}
+	return text
+}

@@ -1,0 +1,150 @@
+package main
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolcrib/toolcrib/api"
+	"github.com/toolcrib/toolcrib/gateway"
+)
+
+func (a *app) describeCommand() *cobra.Command {
+	var (
+		t target
+		o output
+	)
+	cmd := &cobra.Command{
+		Use:   "describe NAME",
+		Short: "Show everything about a tool",
+		Long:  "Show a tool with its schemas, examples, policy and what is known about its effects." + targetHelp,
+		Args:  exactly(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			s, err := a.open(cmd.Context(), &t, hasTool(args[0]))
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			d, err := s.Describe(s.ctx, args[0])
+			if err != nil {
+				a.warnOfSources(s)
+				return s.sayWhere(err)
+			}
+			if o.json() {
+				return writeJSON(a.out, d)
+			}
+			return printDescription(a.out, d)
+		},
+		ValidArgsFunction: a.completeTool(&t),
+	}
+	t.addFlags(cmd)
+	o.addFlag(cmd)
+	return cmd
+}
+
+// hasTool reports whether a catalog holds the tool of that name already.
+func hasTool(name string) func(*gateway.Gateway) bool {
+	return func(g *gateway.Gateway) bool {
+		_, ok := g.Catalog().Resolve(name)
+		return ok
+	}
+}
+
+func printDescription(out io.Writer, d *api.Description) error {
+	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', 0)
+	for _, row := range [][2]string{
+		{"Name", d.Name},
+		{"Title", d.Title},
+		{"Version", d.Version},
+		{"Transport", d.Transport},
+		{"Source", d.Source},
+		{"Source name", d.SourceName},
+		{"Loading", d.LoadingMode},
+		{"Tags", strings.Join(d.Tags, ", ")},
+		{"Scopes", strings.Join(d.AuthScopes, ", ")},
+		{"Effect", cmp.Or(d.SideEffect, "unclassified")},
+		{"Known", knownFlags(&d.Safety)},
+		{"Safety notes", d.SafetyNotes},
+		{"Retries", fmt.Sprint(d.RetryAttempts)},
+		{"Time limit", timeLimit(d.TimeoutMS)},
+		{"Cost", d.CostHint},
+	} {
+		if row[1] != "" {
+			fmt.Fprintf(w, "%s:\t%s\n", row[0], firstLine(row[1], 200))
+		}
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	if d.Description != "" {
+		fmt.Fprintf(out, "\n%s\n", strings.TrimSpace(d.Description))
+	}
+	printSchema(out, "Arguments", d.ArgsSchema)
+	printSchema(out, "Result", d.OutSchema)
+	return printExamples(out, d.Examples)
+}
+
+// knownFlags lists the flags that somebody set.
+func knownFlags(s *api.SafetyFlags) string {
+	var parts []string
+	for _, f := range []struct {
+		name string
+		flag *bool
+	}{
+		{"read-only", s.ReadOnly},
+		{"destructive", s.Destructive},
+		{"idempotent", s.Idempotent},
+		{"open world", s.OpenWorld},
+		{"filesystem", s.Filesystem},
+		{"process", s.Process},
+		{"spend", s.Spend},
+		{"needs confirmation", s.NeedsConfirmation},
+	} {
+		switch {
+		case f.flag == nil:
+		case *f.flag:
+			parts = append(parts, f.name)
+		default:
+			parts = append(parts, "not "+f.name)
+		}
+	}
+	return strings.Join(parts, ", ")
+}
+
+func timeLimit(ms int) string {
+	if ms == 0 {
+		return "none"
+	}
+	return fmt.Sprintf("%d ms for each attempt", ms)
+}
+
+func printSchema(out io.Writer, title string, schema json.RawMessage) {
+	if len(schema) == 0 {
+		return
+	}
+	var buf bytes.Buffer
+	if json.Indent(&buf, schema, "", "  ") != nil {
+		return
+	}
+	fmt.Fprintf(out, "\n%s:\n%s\n", title, buf.String())
+}
+
+func printExamples(out io.Writer, examples []api.Example) error {
+	for _, e := range examples {
+		args, err := json.Marshal(e.Args)
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "\nExample: %s\n%s\n", e.Description, args)
+	}
+	return nil
+}

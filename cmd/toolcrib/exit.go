@@ -1,0 +1,73 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/toolcrib/toolcrib/api"
+	"github.com/toolcrib/toolcrib/gateway"
+)
+
+// The exit statuses that scripts can rely on.
+const (
+	exitOK = iota
+	exitFailure
+	exitUsage
+	exitToolNotFound
+	exitInvalidArguments
+	exitToolFailed
+	exitDenied
+	exitBusy // timed out or overloaded
+)
+
+// exits is the one table from the codes of failed calls to exit statuses, for
+// calls of a catalog in this process and of a server alike.
+var exits = map[api.Code]int{
+	api.CodeToolNotFound:     exitToolNotFound,
+	api.CodeInvalidArguments: exitInvalidArguments,
+	api.CodeTooLarge:         exitInvalidArguments,
+	api.CodeToolFailed:       exitToolFailed,
+	api.CodeInvalidOutput:    exitToolFailed,
+	api.CodeAskUnsupported:   exitToolFailed,
+	api.CodeDenied:           exitDenied,
+	api.CodeRejected:         exitDenied,
+	api.CodeApprovalExpired:  exitDenied,
+	api.CodeUnauthenticated:  exitDenied,
+	api.CodeTimeout:          exitBusy,
+	api.CodeOverloaded:       exitBusy,
+}
+
+// usageError is a command line that cannot be understood.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+// exitStatus is the exit status that belongs to an error.
+func exitStatus(err error) int {
+	if err == nil {
+		return exitOK
+	}
+	if _, ok := errors.AsType[usageError](err); ok {
+		return exitUsage
+	}
+	if failed, ok := errors.AsType[*api.Error](err); ok {
+		if status, ok := exits[failed.Code]; ok {
+			return status
+		}
+	}
+	return exitFailure
+}
+
+// explain prints an error on stderr. Faults of a configuration stand alone on
+// their lines, so that editors find the places.
+func (a *app) explain(err error) {
+	if faults, ok := errors.AsType[gateway.ConfigErrors](err); ok {
+		fmt.Fprintln(a.errOut, faults)
+		return
+	}
+	fmt.Fprintf(a.errOut, "toolcrib: %v\n", err)
+	if failed, ok := errors.AsType[*api.Error](err); ok && failed.RetryAfterMS > 0 {
+		fmt.Fprintf(a.errOut, "toolcrib: try again after %v\n", time.Duration(failed.RetryAfterMS)*time.Millisecond)
+	}
+}

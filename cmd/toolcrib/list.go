@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolcrib/toolcrib/api"
+)
+
+// descriptionWidth bounds the last column of a table, in characters.
+const descriptionWidth = 72
+
+// toolList is what list -o json prints.
+type toolList struct {
+	Tools      []api.Summary  `json:"tools"`
+	TotalRows  int            `json:"total_rows"`
+	Aggregates api.Aggregates `json:"aggregates"`
+}
+
+func (a *app) listCommand() *cobra.Command {
+	var (
+		t      target
+		o      output
+		filter api.ListFilter
+	)
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the tools",
+		Long:  "List the tools that the caller may use." + targetHelp,
+		Args:  exactly(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			s, err := a.open(cmd.Context(), &t, nil)
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			list, err := listAll(s, filter)
+			if err != nil {
+				return s.sayWhere(err)
+			}
+			a.warnOfSources(s)
+			if o.json() {
+				return writeJSON(a.out, list)
+			}
+			return a.printTools(list)
+		},
+	}
+	t.addFlags(cmd)
+	o.addFlag(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&filter.Search, "search", "", "words that must occur in name, title, description or tags")
+	flags.StringSliceVar(&filter.Tags, "tag", nil, "tag that a tool must have; may be repeated")
+	flags.StringSliceVar(&filter.Transports, "transport", nil, "transport, such as mcp; may be repeated")
+	flags.StringSliceVar(&filter.Sources, "source", nil, "source of tools; may be repeated")
+	flags.StringSliceVar(&filter.Loading, "loading", nil, "always or deferred")
+	return cmd
+}
+
+// listAll reads every page.
+func listAll(s *session, filter api.ListFilter) (*toolList, error) {
+	list := &toolList{Tools: []api.Summary{}}
+	for page := 1; ; page++ {
+		resp, err := s.List(s.ctx, api.ListRequest{Filter: filter, Page: page, PageSize: api.MaxPageSize})
+		if err != nil {
+			return nil, err
+		}
+		list.Tools = append(list.Tools, resp.Tools...)
+		list.TotalRows, list.Aggregates = resp.TotalRows, resp.Aggregates
+		if page >= resp.PageCount {
+			return list, nil
+		}
+	}
+}
+
+func (a *app) printTools(list *toolList) error {
+	if len(list.Tools) == 0 {
+		fmt.Fprintln(a.errOut, "toolcrib: no tools")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tTRANSPORT\tSOURCE\tLOADING\tDESCRIPTION")
+	for _, t := range list.Tools {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n",
+			t.Name, orDash(t.Transport), orDash(t.Source), t.Loading, firstLine(t.Description, descriptionWidth))
+	}
+	return w.Flush()
+}

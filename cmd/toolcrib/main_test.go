@@ -1,0 +1,201 @@
+//go:build unix
+
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"toolcrib":    main,
+		"mcp-fixture": serveFixture,
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"status":      status,
+			"bigfile":     bigFile,
+			"fifo":        fifo,
+			"serve":       serve,
+			"kill-server": killServer,
+			"served":      served,
+			"get":         get,
+		},
+		Setup: func(env *testscript.Env) error {
+			env.Values[serverKey{}] = new(server)
+			env.Setenv("HOME", env.WorkDir)
+			env.Setenv(serverEnv, "")
+			return nil
+		},
+	})
+}
+
+// status runs a command that must end with the given status:
+//
+//	status 3 toolcrib call nosuch
+func status(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: status N command [argument…]")
+	}
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		ended, ok := errors.AsType[*exec.ExitError](err)
+		if !ok {
+			ts.Fatalf("%v", err)
+		}
+		got = ended.ExitCode()
+	}
+	if want := args[0]; strconv.Itoa(got) != want {
+		ts.Fatalf("ended with status %d, want %s", got, want)
+	}
+}
+
+// bigFile writes a JSON object whose member "message" has that many bytes:
+//
+//	bigfile NAME BYTES
+func bigFile(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	text := bytes.Repeat([]byte("x"), n)
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), fmt.Appendf(nil, `{"message":"%s"}`, text), 0o644))
+}
+
+// fifo makes named pipes, on which processes wait for each other.
+func fifo(ts *testscript.TestScript, _ bool, args []string) {
+	for _, name := range args {
+		ts.Check(syscall.Mkfifo(ts.MkAbs(name), 0o600))
+	}
+}
+
+// get asks for a URL, which must answer with the given status, and shows the
+// body as stdout:
+//
+//	get URL STATUS
+func get(ts *testscript.TestScript, _ bool, args []string) {
+	resp, err := http.Get(args[0])
+	ts.Check(err)
+	defer resp.Body.Close()
+	_, err = io.Copy(ts.Stdout(), resp.Body)
+	ts.Check(err)
+	if got := strconv.Itoa(resp.StatusCode); got != args[1] {
+		ts.Fatalf("got status %s, want %s", got, args[1])
+	}
+}
+
+type serverKey struct{}
+
+// server is the toolcrib that a script serves with.
+type server struct {
+	cmd            *exec.Cmd
+	stdout, stderr transcript
+	ended          chan struct{}
+	err            error
+}
+
+// transcript keeps what a process prints.
+type transcript struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (t *transcript) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.Write(b)
+}
+
+func (t *transcript) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.text.String()
+}
+
+// serve starts toolcrib serve on a free port with further arguments, waits
+// until it serves, and sets $SERVER to its URL and $ADDR to host and port. It
+// is killed when the script ends.
+func serve(ts *testscript.TestScript, _ bool, args []string) {
+	s := ts.Value(serverKey{}).(*server)
+	*s = server{ended: make(chan struct{})}
+	bin, err := exec.LookPath("toolcrib")
+	ts.Check(err)
+	s.cmd = exec.Command(bin, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
+	s.cmd.Dir = ts.MkAbs(".")
+	s.cmd.Env = append(os.Environ(), "HOME="+ts.Getenv("HOME"), "PATH="+ts.Getenv("PATH"))
+	s.cmd.Stderr = &s.stderr
+	out, err := s.cmd.StdoutPipe()
+	ts.Check(err)
+	ts.Check(s.cmd.Start())
+	listening := make(chan string, 1)
+	go s.watch(out, listening)
+	ts.Defer(func() {
+		_ = s.cmd.Process.Kill()
+		<-s.ended
+	})
+	select {
+	case url := <-listening:
+		ts.Setenv("SERVER", url)
+		ts.Setenv("ADDR", strings.TrimPrefix(url, "http://"))
+	case <-s.ended:
+		ts.Fatalf("serve ended with %v\n%s", s.err, s.stderr.String())
+	case <-time.After(time.Minute):
+		ts.Fatalf("serve did not say that it listens\n%s", s.stderr.String())
+	}
+}
+
+// watch reads stdout to its end and waits for the process.
+func (s *server) watch(out io.Reader, listening chan<- string) {
+	defer close(s.ended)
+	lines := bufio.NewScanner(io.TeeReader(out, &s.stdout))
+	for lines.Scan() {
+		if url, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
+			listening <- url
+		}
+	}
+	s.err = s.cmd.Wait()
+}
+
+// killServer sends the server a signal, TERM or INT.
+func killServer(ts *testscript.TestScript, _ bool, args []string) {
+	s := ts.Value(serverKey{}).(*server)
+	signal := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt}[args[0]]
+	ts.Check(s.cmd.Process.Signal(signal))
+}
+
+// served waits until the server has ended with the given status, and puts what
+// it printed into the files serve.stdout and serve.stderr.
+func served(ts *testscript.TestScript, _ bool, args []string) {
+	s := ts.Value(serverKey{}).(*server)
+	select {
+	case <-s.ended:
+	case <-time.After(time.Minute):
+		ts.Fatalf("the server has not ended\n%s", s.stderr.String())
+	}
+	ts.Logf("[serve stdout]\n%s[serve stderr]\n%s", s.stdout.String(), s.stderr.String())
+	ts.Check(os.WriteFile(filepath.Join(ts.MkAbs("."), "serve.stdout"), []byte(s.stdout.String()), 0o644))
+	ts.Check(os.WriteFile(filepath.Join(ts.MkAbs("."), "serve.stderr"), []byte(s.stderr.String()), 0o644))
+	if got := strconv.Itoa(s.cmd.ProcessState.ExitCode()); got != args[0] {
+		ts.Fatalf("the server ended with status %s, want %s", got, args[0])
+	}
+}

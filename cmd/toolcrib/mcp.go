@@ -1,0 +1,61 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+func (a *app) mcpCommand() *cobra.Command {
+	var config, data string
+	cmd := &cobra.Command{
+		Use:   "mcp",
+		Short: "Serve the catalog over MCP on stdin and stdout",
+		Long: `Serve the catalog over MCP on stdin and stdout, for a client that starts its
+servers itself. Nothing but MCP stands on stdout; the log goes to stderr. The
+program ends when stdin does.
+
+Without -c it serves ./` + defaultConfig + `, or the demonstration that serve has.`,
+		Args: exactly(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveStdio(cmd.Context(), config, data) },
+	}
+	cmd.Flags().StringVarP(&config, "config", "c", "", "configuration")
+	cmd.Flags().StringVar(&data, "data", "", "folder for state (default that of the configuration)")
+	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
+	_ = cmd.MarkFlagDirname("data")
+	return cmd
+}
+
+func (a *app) serveStdio(ctx context.Context, config, data string) error {
+	logger, err := a.logger(slog.LevelWarn)
+	if err != nil {
+		return err
+	}
+	p, err := makePlan(config)
+	if err != nil {
+		return err
+	}
+	p.config.Listen = ""
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	g, err := p.open(context.WithoutCancel(ctx), logger, data)
+	if err != nil {
+		return err
+	}
+	// A client that lists the tools once must find them all.
+	ready, cancel := startup(ctx, g)
+	<-ready
+	cancel()
+	err = g.ServeStdio(ctx, a.in, a.out)
+	if errors.Is(err, context.Canceled) {
+		err = nil
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
+	defer cancel()
+	return errors.Join(err, g.Close(end))
+}

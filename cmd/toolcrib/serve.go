@@ -1,0 +1,189 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolcrib/toolcrib/gateway"
+)
+
+const (
+	// startLimit bounds how long a start waits for the first attempts of all
+	// sources; what comes later is added while the program serves.
+	startLimit = 10 * time.Second
+	// drainLimit is how long calls in flight may take after the end was asked
+	// for, unless a flag says otherwise.
+	drainLimit = 10 * time.Second
+	// headerLimit bounds how long a connection may take to send its header.
+	headerLimit = 10 * time.Second
+)
+
+// serveFlags are the flags of serve.
+type serveFlags struct {
+	config, listen, data string
+	drain                time.Duration
+}
+
+func (a *app) serveCommand() *cobra.Command {
+	var f serveFlags
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Serve the catalog over HTTP",
+		Long: `Serve the catalog over HTTP: MCP at /mcp, the JSON protocol at /v1/, and the
+state of the process at /healthz and /readyz.
+
+"listening on http://HOST:PORT" on stdout says that it serves. SIGTERM and
+SIGINT let the calls in flight finish within --drain-timeout; a second signal
+ends at once. Without -c and without a ./` + defaultConfig + ` it serves a
+demonstration: tools of every kind that need nothing but this program.`,
+		Args: exactly(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), &f) },
+	}
+	flags := cmd.Flags()
+	flags.StringVarP(&f.config, "config", "c", "", "configuration")
+	flags.StringVar(&f.listen, "listen", "", "host:port to listen on (default that of the configuration, or "+gateway.DefaultListen+")")
+	flags.StringVar(&f.data, "data", "", "folder for state (default that of the configuration)")
+	flags.DurationVar(&f.drain, "drain-timeout", drainLimit, "how long calls in flight may take after SIGTERM")
+	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
+	_ = cmd.MarkFlagDirname("data")
+	return cmd
+}
+
+func (a *app) serve(ctx context.Context, f *serveFlags) error {
+	logger, err := a.logger(slog.LevelInfo)
+	if err != nil {
+		return err
+	}
+	p, err := makePlan(f.config)
+	if err != nil {
+		return err
+	}
+	p.config.Listen = cmp.Or(f.listen, p.config.Listen, gateway.DefaultListen)
+	listener, err := listen(p.config.Listen)
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	g, err := p.open(ctx, logger, f.data)
+	if err != nil {
+		return err
+	}
+	s := &service{app: a, gateway: g, logger: logger, drain: f.drain, demo: p.demo, url: "http://" + listener.Addr().String()}
+	return s.run(ctx, listener)
+}
+
+// listen opens the address, or says what is in the way.
+func listen(addr string) (net.Listener, error) {
+	l, err := net.Listen("tcp", addr)
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("cannot listen on %s: the port is in use, perhaps by another toolcrib; choose another with --listen", addr)
+	case err != nil:
+		return nil, fmt.Errorf("cannot listen on %s: %w", addr, err)
+	}
+	return l, nil
+}
+
+// service is a gateway while it is served over HTTP.
+type service struct {
+	*app
+	gateway *gateway.Gateway
+	logger  *slog.Logger
+	drain   time.Duration
+	demo    bool
+	url     string
+}
+
+func (s *service) run(ctx context.Context, listener net.Listener) error {
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(signals)
+
+	server := &http.Server{
+		Handler:           s.gateway.Handler(),
+		ReadHeaderTimeout: headerLimit,
+		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
+	}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(listener) }()
+
+	ready, stop := startup(ctx, s.gateway)
+	defer stop()
+	for {
+		select {
+		case <-ready:
+			ready = nil
+			s.announce(ctx)
+		case sig := <-signals:
+			s.logger.Info("draining", "signal", sig.String(), "limit", s.drain.String())
+			return s.end(server, signals)
+		case err := <-failed:
+			return errors.Join(err, s.end(server, signals))
+		}
+	}
+}
+
+// startup returns a channel that is closed when every source had its first
+// attempt, or startLimit is over.
+func startup(ctx context.Context, g *gateway.Gateway) (<-chan struct{}, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	ready := make(chan struct{})
+	go func() {
+		defer close(ready)
+		_ = g.Ready(ctx) // a source that is not there is told of by its state
+	}()
+	return ready, cancel
+}
+
+// announce says on stdout that the program serves, and what it serves.
+func (s *service) announce(ctx context.Context) {
+	fmt.Fprintln(s.out, "listening on "+s.url)
+	for _, row := range s.gateway.Sources() {
+		if row.State != gateway.SourceReady {
+			s.logger.Warn("source is not ready", "source", row.Name, "state", row.State, "error", row.Error)
+		}
+	}
+	if s.demo {
+		fmt.Fprint(s.out, banner(s.gateway.Catalog().List(localFilter(s.gateway.LocalContext(ctx))), s.url))
+	}
+}
+
+// end lets the calls in flight finish within the limit; a further signal ends
+// them at once.
+func (s *service) end(server *http.Server, signals <-chan os.Signal) error {
+	ctx, cancel := context.WithTimeout(context.Background(), s.drain)
+	defer cancel()
+	go func() {
+		select {
+		case <-signals:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	stopped := make(chan error, 1)
+	go func() { stopped <- server.Shutdown(ctx) }()
+	err := s.gateway.Close(ctx)
+	late := ctx.Err()
+	if shut := <-stopped; late == nil {
+		late = shut
+	}
+	_ = server.Close()
+	switch {
+	case errors.Is(late, context.Canceled):
+		return errors.New("ended at once by a second signal; calls in flight were given up")
+	case errors.Is(late, context.DeadlineExceeded):
+		return fmt.Errorf("calls in flight did not finish within %v and were given up", s.drain)
+	}
+	return errors.Join(err, late)
+}

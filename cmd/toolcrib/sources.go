@@ -1,0 +1,70 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolcrib/toolcrib/gateway"
+)
+
+// errorWidth bounds what is shown of an error of a source, in characters.
+const errorWidth = 400
+
+func (a *app) sourcesCommand() *cobra.Command {
+	var (
+		t target
+		o output
+	)
+	cmd := &cobra.Command{
+		Use:   "sources",
+		Short: "Show where tools come from, and how those sources are doing",
+		Long:  "Show the state of each source of tools, and which of its tools were refused and why." + targetHelp,
+		Args:  exactly(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			s, err := a.open(cmd.Context(), &t, nil)
+			if err != nil {
+				return err
+			}
+			defer s.close()
+			resp, err := s.Sources(s.ctx)
+			if err != nil {
+				return s.sayWhere(err)
+			}
+			if o.json() {
+				return writeJSON(a.out, resp)
+			}
+			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "NAME\tKIND\tSTATE\tTOOLS\tREFUSED\tERROR")
+			for _, row := range resp.Sources {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", row.Name, row.Kind, row.State, row.Tools, len(row.Refused),
+					orDash(firstLine(row.Error, errorWidth)))
+			}
+			return w.Flush()
+		},
+	}
+	t.addFlags(cmd)
+	o.addFlag(cmd)
+	return cmd
+}
+
+// warnOfSources says on stderr which sources are not there, so that a tool
+// that is missing explains itself. A server that does not tell is no failure.
+func (a *app) warnOfSources(s *session) {
+	resp, err := s.Sources(s.ctx)
+	if err != nil {
+		return
+	}
+	for _, row := range resp.Sources {
+		if row.State != gateway.SourceReady {
+			fmt.Fprintf(a.errOut, "toolcrib: source %s is %s: %s\n", row.Name, row.State, orDash(firstLine(row.Error, errorWidth)))
+		}
+		for _, r := range row.Refused {
+			fmt.Fprintf(a.errOut, "toolcrib: source %s: tool %q refused: %s\n", row.Name, r.Name, firstLine(r.Reason, errorWidth))
+		}
+	}
+}
