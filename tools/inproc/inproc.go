@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"reflect"
 
+	jsonv1 "github.com/go-json-experiment/json/v1"
+
 	"github.com/toolcrib/toolcrib/schema"
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -77,9 +79,10 @@ func argsSchema(t reflect.Type) (json.RawMessage, error) {
 // invoker decodes the arguments, calls fn and encodes its result. The encoding
 // is made here because it is what the output schema is held against.
 func invoker[Args, Result any](fn Func[Args, Result]) tools.Invoker {
+	decode := decoder(reflect.TypeFor[Args]())
 	return func(ctx context.Context, raw json.RawMessage) (tools.ToolResult, error) {
 		var args Args
-		if err := json.Unmarshal(raw, &args); err != nil {
+		if err := decode(raw, &args); err != nil {
 			return tools.ToolResult{}, decodeError(err)
 		}
 		value, err := fn(ctx, args)
@@ -98,11 +101,48 @@ func invoker[Args, Result any](fn Func[Args, Result]) tools.Invoker {
 // decodeError says what does not fit, without the value.
 func decodeError(err error) error {
 	e := &tools.Error{Code: tools.ErrToolInvalidArgs, Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered, Err: err}
-	var te *json.UnmarshalTypeError
-	if errors.As(err, &te) {
-		e.Message = fmt.Sprintf("%s: expected %v", te.Field, te.Type)
-		return e
-	}
 	e.Message = "the arguments do not fit the tool's types"
+	var std *json.UnmarshalTypeError
+	var next *jsonv1.UnmarshalTypeError
+	switch {
+	case errors.As(err, &std):
+		e.Message = fmt.Sprintf("%s: expected %v", std.Field, std.Type)
+	case errors.As(err, &next):
+		e.Message = fmt.Sprintf("%s: expected %v", next.Field, next.Type)
+	}
 	return e
+}
+
+// decoder returns the function that decodes arguments of type t as
+// encoding/json does. The successor of encoding/json does so in half the time,
+// but takes json.Number for a string.
+func decoder(t reflect.Type) func([]byte, any) error {
+	if mentions(t, reflect.TypeFor[json.Number](), map[reflect.Type]bool{}) {
+		return json.Unmarshal
+	}
+	return func(b []byte, v any) error { return jsonv1.Unmarshal(b, v) }
+}
+
+// mentions reports whether values of type t can hold one of type want.
+func mentions(t, want reflect.Type, seen map[reflect.Type]bool) bool {
+	if t == want {
+		return true
+	}
+	if seen[t] {
+		return false
+	}
+	seen[t] = true
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice, reflect.Array:
+		return mentions(t.Elem(), want, seen)
+	case reflect.Map:
+		return mentions(t.Key(), want, seen) || mentions(t.Elem(), want, seen)
+	case reflect.Struct:
+		for i := range t.NumField() {
+			if mentions(t.Field(i).Type, want, seen) {
+				return true
+			}
+		}
+	}
+	return false
 }

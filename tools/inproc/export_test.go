@@ -1,0 +1,4 @@
+package inproc
+
+// Decoder lets tests compare the decoder with encoding/json.
+var Decoder = decoder
