@@ -1,0 +1,99 @@
+package mcpserver
+
+import (
+	"context"
+	"sync"
+	"sync/atomic"
+
+	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/internal/mcpwire"
+	"github.com/toolcrib/toolcrib/internal/rawjson"
+	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/view"
+)
+
+// client is what the server remembers of a session of the stateful era.
+type client struct {
+	capabilities tools.Capabilities
+	opened       atomic.Bool // the client has said that it is initialized
+	level        atomic.Int32
+	shown        view.Shown
+
+	mu     sync.Mutex
+	filter tools.CatalogFilter
+}
+
+// welcome begins to remember a session. What the caller sees now is what later
+// changes are measured by.
+func (s *Server) welcome(ctx context.Context, sess *mcpwire.Session) {
+	c := &client{capabilities: capabilitiesOf(sess)}
+	c.level.Store(defaultLevel)
+	ctx = withSession(ctx, sess)
+	c.show(ctx, s.formats.of(sess).List(view.From(ctx, s.cat)))
+	sess.SetAttachment(c)
+}
+
+// sessionOpened notes that the session may be sent notifications.
+func sessionOpened(sess *mcpwire.Session) {
+	if c := clientOf(sess); c != nil {
+		c.opened.Store(true)
+	}
+}
+
+// clientOf returns what is remembered of a session, or nil in the stateless
+// era.
+func clientOf(sess *mcpwire.Session) *client {
+	c, _ := sess.Attachment().(*client)
+	return c
+}
+
+// show remembers who the caller is and what it was shown. Both can change while
+// a session lasts, with a new token for instance.
+func (c *client) show(ctx context.Context, list *view.List) {
+	filter := tools.FilterFrom(ctx)
+	c.mu.Lock()
+	c.filter = filter
+	c.mu.Unlock()
+	c.shown.Show(list)
+}
+
+// view returns what the caller sees now.
+func (c *client) view(cat tools.Snapshotter) view.View {
+	c.mu.Lock()
+	filter := c.filter
+	c.mu.Unlock()
+	return view.Through(cat, filter)
+}
+
+// withSession completes an identity that names no session.
+func withSession(ctx context.Context, sess *mcpwire.Session) context.Context {
+	q, ok := identity.QuadrupleFrom(ctx)
+	if !ok || q.SessionID != "" {
+		return ctx
+	}
+	if q.SessionID = sess.ID(); q.SessionID == "" {
+		q.SessionID = "stateless"
+	}
+	return identity.WithQuadruple(ctx, q, identity.ScopesFrom(ctx)...)
+}
+
+// capabilitiesOf returns what the client says it can be asked. One that can
+// elicit and names no mode can show forms. The stateless era has no way for a
+// server to ask.
+func capabilitiesOf(sess *mcpwire.Session) tools.Capabilities {
+	var c tools.Capabilities
+	if sess.Era() == mcpwire.EraStateless {
+		return c
+	}
+	declared := sess.ClientCapabilities()
+	has := func(path ...string) bool {
+		v, ok := rawjson.Get(declared, path...)
+		return ok && rawjson.KindOf(v) == rawjson.KindObject
+	}
+	c.Sampling, c.Roots = has("sampling"), has("roots")
+	if has("elicitation") {
+		c.ElicitURL = has("elicitation", "url")
+		c.ElicitForm = has("elicitation", "form") || !c.ElicitURL
+	}
+	return c
+}
