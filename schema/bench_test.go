@@ -11,7 +11,7 @@ import (
 	"github.com/toolcrib/toolcrib/schema"
 )
 
-// A typical tool: six properties, 154 bytes of arguments.
+// A tool with a nested object and limits, 148 bytes of arguments.
 const (
 	benchSchema = `{"type":"object","properties":{
 		"city":{"type":"string","minLength":1,"maxLength":80},
@@ -24,18 +24,30 @@ const (
 	benchDoc = `{"city":"Zurich, Switzerland","days":3,"units":"metric","include":["wind","rain","uv index"],"position":{"lat":47.3769,"lon":8.5417},"verbose":true}`
 )
 
+// A flat tool of six properties, 146 bytes of arguments.
+const (
+	flatSchema = `{"type":"object","properties":{
+		"owner":{"type":"string"},"repo":{"type":"string"},"title":{"type":"string","minLength":1},
+		"body":{"type":"string"},"state":{"enum":["open","closed","all"]},"page":{"type":"integer","minimum":1}},
+		"required":["owner","repo"],"additionalProperties":false}`
+	flatDoc = `{"owner":"example-organisation","repo":"the-repository","title":"A title of some length","body":"What is to be said about it","state":"open","page":3}`
+)
+
 func BenchmarkCheck(b *testing.B) {
-	s, err := schema.Compile(json.RawMessage(benchSchema), nil)
-	if err != nil {
-		b.Fatal(err)
-	}
-	doc := []byte(benchDoc)
-	b.SetBytes(int64(len(doc)))
-	b.ReportAllocs()
-	for b.Loop() {
-		if err := s.Check(doc); err != nil {
-			b.Fatal(err)
-		}
+	for name, tc := range map[string]struct{ schema, doc string }{
+		"flat": {flatSchema, flatDoc}, "nested": {benchSchema, benchDoc}, "any": {"true", benchDoc},
+	} {
+		b.Run(name, func(b *testing.B) {
+			s := mustCompile(b, tc.schema)
+			doc := []byte(tc.doc)
+			b.SetBytes(int64(len(doc)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if err := s.Check(doc); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
 	}
 }
 

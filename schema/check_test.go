@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -304,6 +305,41 @@ func TestCheckAllocatesNothing(t *testing.T) {
 			t.Errorf("%s: %v allocations", name, n)
 		}
 	}
+}
+
+func TestRepeatedViolationsStayCheap(t *testing.T) {
+	s := mustCompile(t, `{"propertyNames":{"maxLength":3}}`)
+	var doc strings.Builder
+	doc.WriteString(`{"a":1`)
+	for i := range 100_000 {
+		fmt.Fprintf(&doc, `,"%s%d":1`, strings.Repeat("k", 80), i)
+	}
+	doc.WriteString("}")
+	begin := time.Now()
+	if err := s.Check([]byte(doc.String())); !errors.Is(err, schema.ErrInvalid) {
+		t.Errorf("got %v", err)
+	}
+	if d := time.Since(begin); d > 5*time.Second {
+		t.Errorf("took %v", d)
+	}
+}
+
+func TestCheckConcurrently(t *testing.T) {
+	s := mustCompile(t, benchSchema)
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for range 200 {
+				good := s.Check([]byte(benchDoc))
+				bad := s.Check(fmt.Appendf(nil, `{"city":%d}`, i))
+				if good != nil || fmt.Sprint(bad) != "/city: expected string, got number" {
+					t.Errorf("%v, %v", good, bad)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func TestRawAndTrivial(t *testing.T) {

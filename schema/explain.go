@@ -55,15 +55,25 @@ func (k keyword) String() string {
 const maxName = 64
 
 // report collects violations.
-type report struct{ list []Violation }
+type report struct {
+	list []Violation
+	// tries counts what was found, with repetitions, since finding a path takes
+	// time in the size of the document.
+	tries int
+}
+
+// maxTries is how many repetitions are looked at.
+const maxTries = 50
 
 // add records a violation of the value, or for a property of the key, at i, and
 // reports whether there is room for more.
 func (r *report) add(c *checker, n *node, i int, kw keyword, arg int) bool {
-	at := i
-	path := rawjson.PointerTo(c.doc, at)
+	if r.tries++; r.tries > maxTries {
+		return false
+	}
+	path := rawjson.PointerTo(c.doc, i)
 	if kw == kwAdditional || kw == kwPropertyNames {
-		path = rawjson.PointerAt(c.doc, at)
+		path = rawjson.PointerAt(c.doc, i)
 	}
 	return r.append(Violation{Path: path, Keyword: kw.String(), Expected: c.expected(n, i, kw, arg)})
 }

@@ -1,6 +1,9 @@
 package rawjson
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"math/bits"
+)
 
 // Kind is the type of a JSON value.
 type Kind uint8
@@ -82,12 +85,7 @@ func ScanString(b []byte, i int) (end int, plain bool, fault Fault) {
 	i++
 	plain = true
 	for {
-		for i+8 <= len(b) && special(binary.LittleEndian.Uint64(b[i:])) == 0 {
-			i += 8
-		}
-		for i < len(b) && b[i] != '"' && b[i] != '\\' && b[i] >= ' ' {
-			i++
-		}
+		i = skipPlain(b, i)
 		switch {
 		case i >= len(b):
 			return len(b), plain, FaultEnd
@@ -101,6 +99,20 @@ func ScanString(b []byte, i int) (end int, plain bool, fault Fault) {
 			return i, plain, fault
 		}
 	}
+}
+
+// skipPlain returns the offset of the first quote, backslash or control
+// character at or after i, or len(b).
+func skipPlain(b []byte, i int) int {
+	for ; i+8 <= len(b); i += 8 {
+		if marks := special(binary.LittleEndian.Uint64(b[i:])); marks != 0 {
+			return i + bits.TrailingZeros64(marks)/8
+		}
+	}
+	for i < len(b) && b[i] != '"' && b[i] != '\\' && b[i] >= ' ' {
+		i++
+	}
+	return i
 }
 
 // scanEscape returns the offset after the escape whose backslash is at i.
