@@ -42,6 +42,8 @@ Exit status: 0 done, 1 failure, 2 the command line is wrong, 3 no such tool,
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		RunE:          noCommand,
+
+		SuggestionsMinimumDistance: 2,
 	}
 	root.SetIn(a.in)
 	root.SetOut(a.out)
@@ -62,7 +64,7 @@ Exit status: 0 done, 1 failure, 2 the command line is wrong, 3 no such tool,
 // noCommand is reached without a command, or with one that does not exist.
 func noCommand(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		_ = cmd.Usage()
+		fmt.Fprintln(cmd.ErrOrStderr(), cmd.UsageString())
 		return usageError{fmt.Errorf("expected a command")}
 	}
 	message := fmt.Sprintf("unknown command %q", args[0])

@@ -85,6 +85,9 @@ func (a *app) call(ctx context.Context, f *callFlags, req api.CallRequest) error
 	}
 	resp, err := s.Call(s.ctx, req)
 	if err != nil {
+		if exitStatus(err) == exitToolNotFound {
+			a.warnOfSources(s)
+		}
 		return s.sayWhere(err)
 	}
 	return a.printResult(&f.output, req.Name, resp)

@@ -36,7 +36,9 @@ func (a *app) describeCommand() *cobra.Command {
 			defer s.close()
 			d, err := s.Describe(s.ctx, args[0])
 			if err != nil {
-				a.warnOfSources(s)
+				if exitStatus(err) == exitToolNotFound {
+					a.warnOfSources(s)
+				}
 				return s.sayWhere(err)
 			}
 			if o.json() {
