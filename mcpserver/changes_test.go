@@ -1,6 +1,7 @@
 package mcpserver_test
 
 import (
+	"bytes"
 	"slices"
 	"testing"
 
@@ -82,9 +83,8 @@ func TestChangesAreGathered(t *testing.T) {
 	}
 }
 
-// A client that does not say it is initialized is sent nothing, one that names
-// no notification is acknowledged and let go, and one that names none at all is
-// refused.
+// A subscription to nothing that there is here is acknowledged and let go; one
+// that names no notifications is refused.
 func TestSubscriptions(t *testing.T) {
 	c := newCrib(t)
 	p := openPipe(t, c.serve(t, nil))
@@ -110,6 +110,8 @@ func TestSubscriptions(t *testing.T) {
 	if _, method := p.read(t); method != "notifications/tools/list_changed" {
 		t.Errorf("then %s", method)
 	}
-	said := string(p.end(t))
-	t.Log(said)
+	p.write(t, `{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":3}}`)
+	if said := p.end(t); bytes.Count(said, []byte(`"io.modelcontextprotocol/subscriptionId":3`)) != 2 {
+		t.Errorf("two notifications are stamped with their subscription:\n%s", said)
+	}
 }

@@ -190,9 +190,8 @@ func TestTooLargeArgumentIsRefused(t *testing.T) {
 }
 
 func TestHugeResultPassesWhole(t *testing.T) {
-	const size = 50 << 20
+	block := `{"content":[{"type":"text","text":"` + strings.Repeat("0123456789abcdef", hugeSize/16) + `"}]}`
 	c := newCrib(t)
-	block := `{"content":[{"type":"text","text":"` + strings.Repeat("0123456789abcdef", size/16) + `"}]}`
 	if err := c.Register(tools.ToolDescriptor{Tool: tools.Tool{Name: "huge", Transport: tools.TransportMCP}, Invoke: wire(block)}); err != nil {
 		t.Fatal(err)
 	}
@@ -203,10 +202,10 @@ func TestHugeResultPassesWhole(t *testing.T) {
 	}
 	p := openPipe(t, s)
 	p.write(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"huge",`+modernMeta+`}}`)
-	p.readAnswer(t)
-	if said := p.end(t); !bytes.Contains(said, []byte(block[1:])) {
-		t.Errorf("pipe: %d bytes, and they differ", len(said))
+	if line := receive(t, p.lines); !bytes.Contains(line, []byte(block[1:])) {
+		t.Errorf("pipe: %d bytes, and they differ", len(line))
 	}
+	p.end(t)
 }
 
 // Arguments that a proxy was told of in headers must be those of the call.

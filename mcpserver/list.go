@@ -16,12 +16,12 @@ type formats struct{ stateful, stateless *view.Format }
 
 // newFormats: the stateless era wants to know for how long and for whom a list
 // may be kept. What a caller sees depends on who it is, so a list is private.
-func newFormats(ttl time.Duration) formats {
+func newFormats(info json.RawMessage, ttl time.Duration) formats {
 	return formats{
 		stateful: &view.Format{Element: defineStateful, Head: `{"tools":[`, Tail: `]}`},
 		stateless: &view.Format{
 			Element: defineStateless,
-			Head:    fmt.Sprintf(`{"ttlMs":%d,"cacheScope":"private","tools":[`, max(ttl, 0).Milliseconds()),
+			Head:    fmt.Sprintf(`%s,"ttlMs":%d,"cacheScope":"private","tools":[`, mcpwire.CompletedHead(info), max(ttl, 0).Milliseconds()),
 			Tail:    `]}`,
 		},
 	}

@@ -92,7 +92,7 @@ func New(cat tools.LiveCatalog, opts *Options) *Server {
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
-	s.formats = newFormats(s.opts.ListTTL)
+	s.formats = newFormats(s.info(), s.opts.ListTTL)
 	s.wire = mcpwire.NewServer(handler{s}, &mcpwire.ServerOptions{
 		Info:            s.info(),
 		Authenticate:    s.opts.Authenticate,

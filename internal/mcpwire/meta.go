@@ -1,6 +1,7 @@
 package mcpwire
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
@@ -180,7 +181,7 @@ func completeResult(result, serverInfo json.RawMessage) json.RawMessage {
 	if result == nil {
 		result = json.RawMessage("{}")
 	}
-	if rawjson.KindOf(result) != rawjson.KindObject {
+	if rawjson.KindOf(result) != rawjson.KindObject || bytes.HasPrefix(result, []byte(completedHead)) {
 		return result
 	}
 	shape := scanResult(result)
@@ -200,6 +201,16 @@ func completeResult(result, serverInfo json.RawMessage) json.RawMessage {
 		head = append(head, '}')
 	}
 	return prepend(result, head, shape.members)
+}
+
+// completedHead begins a result that lacks nothing.
+const completedHead = `{"resultType":"complete","_meta":{"` + MetaServerInfo + `":`
+
+// CompletedHead returns how a complete result of the stateless era begins, up
+// to where a comma and more members follow. A handler that keeps long results
+// begins them with it: what begins so is sent as it is, without a scan.
+func CompletedHead(serverInfo json.RawMessage) []byte {
+	return append(append([]byte(completedHead), serverInfo...), '}')
 }
 
 func metaMembers(key string, value json.RawMessage) []byte {
