@@ -275,9 +275,11 @@ func chain(next Invoker, middleware []Middleware) Invoker {
 	return next
 }
 
-// descriptor returns what Resolve gives: copies of our own.
-func (b *binding) descriptor() ToolDescriptor {
-	return ToolDescriptor{Tool: b.copyTool(), Invoke: b.invoke, Validate: b.validate, bus: b.bus, inline: b.inline, bound: b}
+// descriptor fills in what Resolve gives, which shares nothing that can be
+// changed.
+func (b *binding) descriptor(d *ToolDescriptor) {
+	b.copyTool(&d.Tool)
+	d.Invoke, d.Validate, d.bus, d.inline, d.bound = b.invoke, b.validate, b.bus, b.inline, b
 }
 
 // registered returns a descriptor of what was registered, to bind it anew.

@@ -372,12 +372,13 @@ func (c *catalog) Snapshot() *Snapshot {
 }
 
 // Resolve implements ToolCatalog.
-func (c *catalog) Resolve(name string) (ToolDescriptor, bool) {
+func (c *catalog) Resolve(name string) (d ToolDescriptor, found bool) {
 	b := c.Snapshot().byName[name]
 	if b == nil {
-		return ToolDescriptor{}, false
+		return d, false
 	}
-	return b.descriptor(), true
+	b.descriptor(&d)
+	return d, true
 }
 
 // List implements ToolCatalog.

@@ -7,11 +7,12 @@ import (
 )
 
 // cloneTool returns a copy that shares no memory which can be changed.
-func cloneTool(t *Tool) Tool {
+func cloneTool(t *Tool) (out Tool) {
 	bytes, strs := footprint(t)
 	var c copier
 	c.reserve(bytes, strs)
-	return c.tool(t)
+	c.tool(&out, t)
+	return out
 }
 
 // footprint returns how many bytes and strings the slices of a tool hold.
@@ -21,10 +22,10 @@ func footprint(t *Tool) (bytes, strs int) {
 }
 
 // copyTool is cloneTool with the sizes at hand.
-func (b *binding) copyTool() Tool {
+func (b *binding) copyTool(out *Tool) {
 	var c copier
 	c.reserve(b.bytes, b.strs)
-	return c.tool(&b.tool)
+	c.tool(out, &b.tool)
 }
 
 // copyTools copies the tools of many bindings into shared blocks of memory, so
@@ -42,7 +43,7 @@ func copyTools(list []*binding) []Tool {
 	c.reserve(bytes, strs)
 	out := make([]Tool, len(list))
 	for i, b := range list {
-		out[i] = c.tool(&b.tool)
+		c.tool(&out[i], &b.tool)
 	}
 	return out
 }
@@ -64,8 +65,8 @@ func (c *copier) reserve(bytes, strs int) {
 	}
 }
 
-func (c *copier) tool(t *Tool) Tool {
-	out := *t
+func (c *copier) tool(out, t *Tool) {
+	*out = *t
 	out.ArgsSchema = c.raw(t.ArgsSchema)
 	out.OutSchema = c.raw(t.OutSchema)
 	out.Definition = c.raw(t.Definition)
@@ -80,7 +81,6 @@ func (c *copier) tool(t *Tool) Tool {
 	if t.Examples != nil {
 		out.Examples = cloneExamples(t.Examples)
 	}
-	return out
 }
 
 func (c *copier) raw(b json.RawMessage) json.RawMessage {

@@ -163,12 +163,13 @@ func (v *VisibleSet) find(name string) (int, bool) {
 }
 
 // Get returns a copy of the tool of that name, if it is visible.
-func (v *VisibleSet) Get(name string) (Tool, bool) {
+func (v *VisibleSet) Get(name string) (t Tool, found bool) {
 	i, ok := v.find(name)
 	if !ok {
-		return Tool{}, false
+		return t, false
 	}
-	return v.list[i].copyTool(), true
+	v.list[i].copyTool(&t)
+	return t, true
 }
 
 // Tools returns copies of all the tools.

@@ -144,7 +144,7 @@ func (b *formBuilder) parameter(l *library, n node) error {
 	p := &parameter{name: n.text("name"), in: n.text("in"), style: n.text("style"), reserved: n.flag("allowReserved", false)}
 	known, ok := styles[p.in]
 	if !ok {
-		return n.errorf("parameter %q: parameters in %q are not supported: expected path, query, header or cookie", p.name, p.in)
+		return unsupported(fmt.Errorf("parameter %q: parameters in %q are not supported: expected path, query, header or cookie", p.name, p.in))
 	}
 	p.style = or(p.style, known[0])
 	if !slices.Contains(known, p.style) {
@@ -155,7 +155,7 @@ func (b *formBuilder) parameter(l *library, n node) error {
 	source := n.child("schema")
 	for media, content := range n.child("content").members {
 		if !isJSON(bareMedia(media)) {
-			return n.errorf("parameter %q: the content type %q is not supported: expected application/json", p.name, media)
+			return unsupported(fmt.Errorf("parameter %q: the content type %q is not supported: expected application/json", p.name, media))
 		}
 		source, p.json = content.child("schema"), true
 		break
@@ -335,7 +335,7 @@ func pickMedia(body node) (string, node, error) {
 		}
 	}
 	if media == "" && len(offered) > 0 {
-		return "", node{}, unsupported(body.errorf("request bodies of %s are not supported: expected application/json, "+
+		return "", node{}, unsupported(fmt.Errorf("request bodies of %s are not supported: expected application/json, "+
 			"application/x-www-form-urlencoded or text/plain", strings.Join(offered, ", ")))
 	}
 	return media, content, nil
@@ -350,7 +350,7 @@ func unsupported(err error) error { return unsupportedError{err} }
 
 // finish writes the schema of the arguments.
 func (b *formBuilder) finish() error {
-	defs, err := b.schemas.definitions(b.refs, requestBudget)
+	defs, err := b.schemas.definitions(b.refs, checkedBudget)
 	if err != nil {
 		return err
 	}

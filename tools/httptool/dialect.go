@@ -16,8 +16,8 @@ import (
 // a document whose schemas all refer to one another does not become as large
 // again for each of its operations. Nothing valid is refused by that.
 const (
-	requestBudget  = 256 << 10
-	responseBudget = 16 << 10
+	checkedBudget = 256 << 10 // of schemas that are checked
+	shownBudget   = 4 << 10   // of schemas that only describe
 )
 
 // schemas turns the schemas of OpenAPI 3.0 and 3.1 into JSON Schema 2020-12.

@@ -12,26 +12,31 @@ import (
 
 // version returns the version that an OpenAPI document declares.
 func (d *document) version() string {
-	raw, _ := rawjson.Get(d.raw, "openapi")
-	return scalarText(raw)
+	return scalarText(d.top("openapi").raw)
 }
 
 func (d *document) root() node { return node{d, "", d.raw} }
 
+// top returns a member of the document itself.
+func (d *document) top(key string) node {
+	raw, _ := d.at("/" + key)
+	return node{d, "/" + key, raw}
+}
+
 // checkVersion refuses what is not OpenAPI 3.
 func (d *document) checkVersion() error {
-	root := d.root()
-	if v, ok := rawjson.Get(d.raw, "swagger"); ok {
-		return root.child("swagger").errorf("Swagger %s is not read by this version: expected openapi 3.0 or 3.1", scalarText(v))
+	if v := d.top("swagger"); v.ok() {
+		return v.errorf("Swagger %s is not read by this version: expected openapi 3.0 or 3.1", scalarText(v.raw))
 	}
-	if _, ok := rawjson.Get(d.raw, "openapi"); !ok {
-		return root.errorf(`the member "openapi" is missing: expected an OpenAPI 3.0 or 3.1 document`)
+	v := d.top("openapi")
+	if !v.ok() {
+		return d.root().errorf(`the member "openapi" is missing: expected an OpenAPI 3.0 or 3.1 document`)
 	}
-	if v := d.version(); !strings.HasPrefix(v, "3.") {
-		return root.child("openapi").errorf("OpenAPI %s is not known: expected 3.0 or 3.1", v)
+	if !strings.HasPrefix(d.version(), "3.") {
+		return v.errorf("OpenAPI %s is not known: expected 3.0 or 3.1", d.version())
 	}
-	if root.child("paths").kind() != rawjson.KindObject && root.child("paths").ok() {
-		return root.child("paths").errorf("paths is not an object")
+	if paths := d.top("paths"); paths.ok() && paths.kind() != rawjson.KindObject {
+		return paths.errorf("paths is not an object")
 	}
 	return nil
 }
@@ -56,7 +61,7 @@ func (l *library) operations() ([]operation, []error) {
 		list     []operation
 		problems []error
 	)
-	for path, item := range l.root.root().child("paths").members {
+	for path, item := range l.root.top("paths").members {
 		if !strings.HasPrefix(path, "/") {
 			continue // an extension
 		}
@@ -152,10 +157,9 @@ func (o *operation) tags() []string {
 // server returns the base URL of an operation: that of the operation, else of
 // its path, else of the document.
 func (l *library) server(o *operation) (*url.URL, error) {
-	for _, owner := range []node{o.node, o.item, l.root.root()} {
-		servers := owner.child("servers")
+	for _, servers := range []node{o.node.child("servers"), o.item.child("servers"), l.root.top("servers")} {
 		for _, n := range servers.elements {
-			return l.serverURL(owner.doc, n)
+			return l.serverURL(servers.doc, n)
 		}
 	}
 	return l.absolute(l.root, "/")

@@ -1,0 +1,320 @@
+package httptool
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// ResponseMode says what becomes of the response schemas of a document.
+type ResponseMode string
+
+// The ResponseMode values.
+const (
+	// ResponsesShown describes results by the document's schemas, and
+	// accepts any result: a document that does not tell the truth about its
+	// API must not turn a call that succeeded into a failure.
+	ResponsesShown ResponseMode = ""
+	// ResponsesChecked makes a result that breaks the document's schema an
+	// error, for an API whose document can be relied upon.
+	ResponsesChecked ResponseMode = "checked"
+	// ResponsesOmitted leaves the results undescribed.
+	ResponsesOmitted ResponseMode = "omitted"
+)
+
+// OpenAPIConfig describes an API by its OpenAPI 3.0 or 3.1 document.
+type OpenAPIConfig struct {
+	// Name identifies the source, and begins the names of its tools.
+	Name string
+	// Document is the path or URL of the document, in JSON or YAML.
+	Document string
+	// Content is the document itself, if it need not be read; Document, which
+	// may then be empty, names it and resolves what is relative in it.
+	Content []byte
+	// ServerURL replaces every server that the document names.
+	ServerURL string
+	// Auth is the credential, or nil.
+	Auth *Auth
+	// Headers are sent with every request, and hide parameters of the same
+	// name. Errors do not show their values.
+	Headers map[string]string
+	// Include and Exclude select operations. A pattern is matched against the
+	// operationId, the tool's name, and "METHOD /path"; "*" stands for any
+	// text; "tag:NAME" matches a tag. Without Include all are taken; what
+	// Exclude matches is not.
+	Include, Exclude []string
+	// Prefix begins the tools' names: "" means Name and an underscore, "none"
+	// nothing, and any other text itself.
+	Prefix string
+	// Policy is the reliability shell of every tool.
+	Policy tools.ToolPolicy
+	// Responses says what becomes of response schemas.
+	Responses ResponseMode
+	// Network says how document and API are reached.
+	Network Network
+	// Options are laid over every tool.
+	Options []tools.DescriptorOption
+}
+
+// OpenAPI is the tools.ToolProvider of one API. It is safe for concurrent use.
+type OpenAPI struct {
+	cfg    OpenAPIConfig
+	server *url.URL
+	caller *caller
+
+	mu      sync.Mutex
+	refused []tools.Refusal
+}
+
+// NewOpenAPI checks the configuration and returns the source. The document is
+// read by Discover.
+func NewOpenAPI(cfg OpenAPIConfig) (*OpenAPI, error) {
+	s := &OpenAPI{cfg: cfg}
+	if err := s.check(); err != nil {
+		return nil, fmt.Errorf("openapi %q: %w", cfg.Name, err)
+	}
+	s.cfg.Headers = maps.Clone(cfg.Headers)
+	s.caller = newCaller(cfg.Network)
+	return s, nil
+}
+
+func (s *OpenAPI) check() error {
+	switch {
+	case s.cfg.Name == "":
+		return errors.New("name is missing")
+	case s.cfg.Document == "" && s.cfg.Content == nil:
+		return errors.New("document is missing: expected a file or URL")
+	}
+	if !slices.Contains([]ResponseMode{ResponsesShown, ResponsesChecked, ResponsesOmitted}, s.cfg.Responses) {
+		return fmt.Errorf("unknown response mode %q: expected checked or omitted", s.cfg.Responses)
+	}
+	if err := checkHeaders(s.cfg.Headers); err != nil {
+		return err
+	}
+	if s.cfg.Auth != nil {
+		probe := *s.cfg.Auth
+		if probe.unplaced() {
+			probe.Header = "X-API-Key" // found in the document later
+		}
+		if err := probe.check(); err != nil {
+			return err
+		}
+	}
+	return s.checkURLs()
+}
+
+func (s *OpenAPI) checkURLs() error {
+	u, isURL, err := webLocation(s.cfg.Document)
+	if err != nil {
+		return err
+	}
+	if isURL && s.cfg.Content == nil {
+		if err := checkTarget(u, s.cfg.Network.AllowPrivate); err != nil {
+			return fmt.Errorf("document: %w", err)
+		}
+	}
+	if s.cfg.ServerURL == "" {
+		return nil
+	}
+	if s.server, err = parseServer(s.cfg.ServerURL); err != nil {
+		return err
+	}
+	if err := checkTarget(s.server, s.cfg.Network.AllowPrivate); err != nil {
+		return fmt.Errorf("server_url: %w", err)
+	}
+	return nil
+}
+
+func checkHeaders(headers map[string]string) error {
+	for name, value := range headers {
+		if !validHeaderName(name) {
+			return fmt.Errorf("headers: %q is not a header name", name)
+		}
+		if !validHeaderValue(value) {
+			return fmt.Errorf("headers: the value of %s holds a line break or another control character", name)
+		}
+	}
+	return nil
+}
+
+// unplaced reports whether the document must say where the key goes.
+func (a *Auth) unplaced() bool {
+	return a.Kind == AuthAPIKey && a.Header == "" && a.Query == "" && a.Cookie == ""
+}
+
+// SourceID is "openapi:" and the name.
+func (s *OpenAPI) SourceID() tools.ToolSourceID { return tools.ToolSourceID("openapi:" + s.cfg.Name) }
+
+// Connect does nothing: a document is read by Discover.
+func (s *OpenAPI) Connect(context.Context) error { return nil }
+
+// Close releases idle connections.
+func (s *OpenAPI) Close(context.Context) error {
+	s.caller.close()
+	return nil
+}
+
+// Refused returns the operations that the last Discover left out, and why.
+func (s *OpenAPI) Refused() []tools.Refusal {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.refused)
+}
+
+// Discover reads the document and returns a tool for each operation that can
+// be called. The error is a *DocumentError when the document as a whole cannot
+// be used; an operation that cannot be is left out alone, and Refused says why.
+func (s *OpenAPI) Discover(ctx context.Context) ([]tools.ToolDescriptor, error) {
+	list, refused, _, err := s.read(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	s.refused = refused
+	s.mu.Unlock()
+	return list, nil
+}
+
+// Check reads the document and reports every fault in it, such as a $ref that
+// leads nowhere, as joined *DocumentErrors. What the document may say and this
+// package does not support is no fault.
+func (s *OpenAPI) Check(ctx context.Context) error {
+	_, refused, problems, err := s.read(ctx)
+	if err != nil {
+		return err
+	}
+	for _, r := range refused {
+		var limit unsupportedError
+		if !errors.As(r.Err, &limit) {
+			problems = append(problems, r.Err)
+		}
+	}
+	return errors.Join(distinct(problems)...)
+}
+
+// distinct drops errors that say the same: one broken schema breaks many
+// operations.
+func distinct(list []error) []error {
+	seen := map[string]bool{}
+	return slices.DeleteFunc(list, func(err error) bool {
+		if seen[err.Error()] {
+			return true
+		}
+		seen[err.Error()] = true
+		return false
+	})
+}
+
+func (s *OpenAPI) read(ctx context.Context) (list []tools.ToolDescriptor, refused []tools.Refusal, problems []error, err error) {
+	lib := newLibrary(ctx, s.caller, s.cfg.Network.AllowPrivate)
+	defer lib.close()
+	if err := lib.open(or(s.cfg.Document, s.cfg.Name), s.cfg.Content); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := lib.root.checkVersion(); err != nil {
+		return nil, nil, nil, err
+	}
+	r := &reader{OpenAPI: s, lib: lib, requests: newSchemas(lib, false), responses: newSchemas(lib, true)}
+	if err := r.security(); err != nil {
+		return nil, nil, nil, err
+	}
+	ops, problems := lib.operations()
+	names := s.names(ops)
+	for i := range ops {
+		if !s.selected(&ops[i], names[i]) {
+			continue
+		}
+		d, err := r.tool(&ops[i], names[i])
+		if err != nil {
+			refused = append(refused, tools.Refusal{Name: names[i], Err: err})
+			continue
+		}
+		list = append(list, d)
+	}
+	slices.SortStableFunc(list, func(a, b tools.ToolDescriptor) int { return cmp.Compare(a.Tool.Name, b.Tool.Name) })
+	return list, refused, append(problems, r.problems...), nil
+}
+
+// names gives each operation its canonical name. Characters that are not
+// allowed become underscores; where two operations would share a name, or one
+// is too long, a hash of the original sets them apart, and a repeated
+// operationId is followed by method and path.
+func (s *OpenAPI) names(ops []operation) []string {
+	prefix := s.cfg.Prefix
+	switch prefix {
+	case "":
+		prefix = nameText(s.cfg.Name) + "_"
+	case "none":
+		prefix = ""
+	}
+	plain, ids := map[string]int{}, map[string]int{}
+	source := make([]string, len(ops))
+	for i := range ops {
+		source[i] = ops[i].sourceName()
+		ids[source[i]]++
+	}
+	for id := range ids {
+		plain[nameText(id)]++
+	}
+	names := make([]string, len(ops))
+	taken := map[string]bool{}
+	for i := range ops {
+		id := source[i]
+		if ids[id] > 1 {
+			id += "_" + ops[i].derivedName()
+		} else if short := nameText(id); short != "" && plain[short] == 1 {
+			id = short
+		}
+		names[i] = tools.CanonicalName(prefix, id)
+		for n := 2; taken[names[i]]; n++ {
+			names[i] = tools.CanonicalName(prefix, fmt.Sprintf("%s %d", id, n))
+		}
+		taken[names[i]] = true
+	}
+	return names
+}
+
+// sourceName is the operation's name in the document.
+func (o *operation) sourceName() string { return or(o.id(), o.derivedName()) }
+
+func (s *OpenAPI) selected(o *operation, name string) bool {
+	matches := func(pattern string) bool {
+		if tag, ok := strings.CutPrefix(pattern, "tag:"); ok {
+			return slices.Contains(o.tags(), tag)
+		}
+		return glob(pattern, o.sourceName()) || glob(pattern, name) || glob(pattern, o.label())
+	}
+	if len(s.cfg.Include) > 0 && !slices.ContainsFunc(s.cfg.Include, matches) {
+		return false
+	}
+	return !slices.ContainsFunc(s.cfg.Exclude, matches)
+}
+
+// glob matches a pattern in which "*" stands for any text.
+func glob(pattern, s string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == s
+	}
+	if !strings.HasPrefix(s, parts[0]) {
+		return false
+	}
+	s = s[len(parts[0]):]
+	last := parts[len(parts)-1]
+	for _, part := range parts[1 : len(parts)-1] {
+		i := strings.Index(s, part)
+		if i < 0 {
+			return false
+		}
+		s = s[i+len(part):]
+	}
+	return strings.HasSuffix(s, last)
+}
