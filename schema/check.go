@@ -49,7 +49,7 @@ type checker struct {
 // The work of a check, in visits of a schema, is bounded by a constant and a
 // factor of the size of the document.
 const (
-	budgetBase    = 1 << 22
+	budgetBase    = 1 << 20
 	budgetPerByte = 32
 )
 

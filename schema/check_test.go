@@ -69,7 +69,7 @@ func TestErrorsAreBounded(t *testing.T) {
 	var doc strings.Builder
 	doc.WriteString("{")
 	for i := range 1000 {
-		fmt.Fprintf(&doc, `"%d%s":[1],`, i, strings.Repeat(`\u00e9"`[:6], 10_000))
+		fmt.Fprintf(&doc, `"%d%s":[1],`, i, strings.Repeat(`\u00e9"`[:6], 1_000))
 	}
 	err := s.Check([]byte(strings.TrimSuffix(doc.String(), ",") + "}"))
 	var invalid *schema.Error
