@@ -149,6 +149,11 @@ func TestIdentityGetsASession(t *testing.T) {
 	if !bytes.Contains(answer, []byte(want)) {
 		t.Errorf("%s", answer)
 	}
+	session := connect(t, overHTTP(t, m.url, "Bearer acme"), "2025-11-25", nil)
+	who, ok := sdkCall(t, session, "talk.who", nil).StructuredContent.(map[string]any)
+	if !ok || who["session_id"] != session.ID() || session.ID() == "" {
+		t.Errorf("%v in session %q", who, session.ID())
+	}
 	id := identity.Identity{TenantID: "t", UserID: "u", SessionID: "mine"}
 	p := openPipeAs(identity.With(t.Context(), id), t, c.serve(t, nil))
 	p.write(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"talk.who",`+modernMeta+`}}`)
