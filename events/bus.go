@@ -175,16 +175,18 @@ func (s *Subscription) flush() bool {
 	}
 }
 
-type key struct{}
+// ContextKey is the key of the bus on a context, for contexts that supply one
+// of their own. Everybody else uses With and From.
+type ContextKey struct{}
 
 // With returns a context that carries the bus.
 func With(ctx context.Context, bus EventBus) context.Context {
-	return context.WithValue(ctx, key{}, bus)
+	return context.WithValue(ctx, ContextKey{}, bus)
 }
 
 // From returns the bus on the context, if there is one.
 func From(ctx context.Context) (EventBus, bool) {
-	b, ok := ctx.Value(key{}).(EventBus)
+	b, ok := ctx.Value(ContextKey{}).(EventBus)
 	return b, ok && b != nil
 }
 

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"sync"
 	"time"
+
+	"github.com/toolcrib/toolcrib/events"
 )
 
 // attempt is the context of one attempt. It ends with the context around it,
@@ -41,8 +43,9 @@ func newAttempt(ctx context.Context, call *Call, cat *catalog, limit time.Durati
 	return a
 }
 
-// Value finds the call and the catalog. The entrance belongs to the call and
-// not to the calls that its tool makes.
+// Value finds the call, the catalog and, where the caller brought none, the
+// tool's event bus. The entrance belongs to the call and not to the calls that
+// its tool makes.
 func (a *attempt) Value(key any) any {
 	switch key.(type) {
 	case callKey:
@@ -53,8 +56,24 @@ func (a *attempt) Value(key any) any {
 		if a.cat != nil {
 			return ToolCatalog(a.cat)
 		}
+	case events.ContextKey:
+		if bus := a.Context.Value(key); bus != nil || a.cat == nil {
+			return bus
+		}
+		if bus := a.call.binding.eventBus(); bus != nil {
+			return bus
+		}
+		return nil
 	}
 	return a.Context.Value(key)
+}
+
+// eventBus returns the bus that the tool's own events go to.
+func (b *binding) eventBus() events.EventBus {
+	if b.cat.bus != nil {
+		return b.cat.bus
+	}
+	return b.bus
 }
 
 // Deadline returns when the attempt ends at the latest, if its clock does not

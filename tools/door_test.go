@@ -540,6 +540,32 @@ func TestTwoBusesEachOnce(t *testing.T) {
 	}
 }
 
+func TestToolsFindTheBus(t *testing.T) {
+	own, callers := events.NewBus(nil), events.NewBus(nil)
+	var got events.EventBus
+	find := func(ctx context.Context, _ json.RawMessage) (tools.ToolResult, error) {
+		got, _ = events.From(ctx)
+		return tools.ToolResult{}, nil
+	}
+	w := watch(t, nil, plain("t", find))
+	library := newCatalog(t, nil, plain("with", find, tools.WithBus(own)), plain("without", find))
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		cat  tools.ToolCatalog
+		tool string
+		want events.EventBus
+	}{
+		"the catalog's": {adaCtx(), w, "t", w.bus},
+		"the caller's":  {events.With(adaCtx(), callers), w, "t", callers},
+		"the tool's":    {adaCtx(), library, "with", own},
+		"none":          {adaCtx(), library, "without", nil},
+	} {
+		if _, err := tools.Invoke(c.ctx, c.cat, c.tool, nil); err != nil || got != c.want {
+			t.Errorf("%s: got %v, %v", name, got, err)
+		}
+	}
+}
+
 func TestSwapStagesKeepsCallsInFlight(t *testing.T) {
 	began, goOn := make(chan struct{}), make(chan struct{})
 	w := watch(t, nil, plain("t", func(context.Context, json.RawMessage) (tools.ToolResult, error) {
