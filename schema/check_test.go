@@ -126,6 +126,7 @@ func TestCompileErrors(t *testing.T) {
 		`null`:                                  "invalid schema",
 		`{"$schema":"http://example.com/mine"}`: "invalid schema: ",
 		strings.Repeat(`{"items":`, 2000):       "invalid schema: malformed JSON",
+		`{"allOf":[` + strings.Repeat(`{},`, schema.MaxSchemaObjects) + `{}]}`: "invalid schema: more than 20000 objects",
 		`{"description":"` + strings.Repeat("x", schema.MaxSchemaBytes) + `"}`: "invalid schema: larger than 4194304 bytes",
 	} {
 		_, err := schema.Compile(json.RawMessage(raw), nil)

@@ -19,7 +19,11 @@ import (
 const (
 	// MaxSchemaBytes is the size of the largest schema, resources apart.
 	MaxSchemaBytes = 4 << 20
-	// MaxDepth is how deep arrays and objects of a schema or a document nest.
+	// MaxSchemaObjects is how many JSON objects a schema holds at most.
+	MaxSchemaObjects = 20_000
+	// MaxSchemaDepth is how deep arrays and objects of a schema nest.
+	MaxSchemaDepth = 256
+	// MaxDepth is how deep arrays and objects of a document nest.
 	MaxDepth = rawjson.DefaultMaxDepth
 
 	maxPatternBytes = 16 << 10
@@ -161,9 +165,12 @@ func decodeSchema(raw []byte) (any, error) {
 	if len(raw) > MaxSchemaBytes {
 		return nil, &CompileError{Reason: fmt.Sprintf("larger than %d bytes", MaxSchemaBytes)}
 	}
-	if err := rawjson.Check(raw, rawjson.Options{}); err != nil {
+	if err := rawjson.Check(raw, rawjson.Options{MaxDepth: MaxSchemaDepth}); err != nil {
 		err = documentError(err)
 		return nil, &CompileError{Reason: err.Error(), Err: err}
+	}
+	if bytes.Count(raw, []byte{'{'}) > MaxSchemaObjects && countObjects(raw) > MaxSchemaObjects {
+		return nil, &CompileError{Reason: fmt.Sprintf("more than %d objects", MaxSchemaObjects)}
 	}
 	if at := unboundedNumber(raw); at >= 0 {
 		return nil, &CompileError{Path: rawjson.PointerTo(raw, at), Reason: "number out of range"}
@@ -180,6 +187,21 @@ func decode(raw []byte) (any, error) {
 		return nil, err
 	}
 	return v, nil
+}
+
+// countObjects returns how many objects a well-formed value holds.
+func countObjects(raw []byte) int {
+	n := 0
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '"':
+			end, _, _ := rawjson.ScanString(raw, i)
+			i = end - 1
+		case '{':
+			n++
+		}
+	}
+	return n
 }
 
 // unboundedNumber returns the offset of the first number in a well-formed value
