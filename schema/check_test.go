@@ -48,6 +48,8 @@ func TestMessages(t *testing.T) {
 		{`{"oneOf":[{"minimum":1},{"minimum":2}]}`, `0`, `expected a match for exactly one of 2 alternatives, got none`},
 		{`{"oneOf":[{"minimum":1},{"minimum":2}]}`, `5`, `expected a match for exactly one alternative, got more than one`},
 		{`{"not":{"type":"string"}}`, `"s3cr3t"`, `expected a value that the schema under "not" does not accept`},
+		{`{"anyOf":[false,false]}`, `1`, `expected a match for at least one of 2 alternatives, got none`},
+		{`{"enum":["a"],"const":"b"}`, `"b"`, `no value is allowed here`},
 		{`{"dependentRequired":{"a":["b"]}}`, `{"a":1}`, `missing required property "b"`},
 		{`{"if":{"required":["a"]},"then":{"required":["b"]}}`, `{"a":1}`, `missing required property "b"`},
 		{`{"properties":{"a":{}},"unevaluatedProperties":false}`, `{"b":"s3cr3t"}`, `/b: no value is allowed here`},

@@ -93,6 +93,9 @@ func (c *checker) expected(n *node, i int, kw keyword, arg int) string {
 	case kwType:
 		return fmt.Sprintf("expected %s, got %s", n.types, rawjson.KindOf(c.doc[i:]))
 	case kwEnum:
+		if n.enum.text == "" {
+			return "no value is allowed here"
+		}
 		return "expected one of " + n.enum.text
 	case kwConst:
 		return "expected the constant " + n.enum.text
@@ -228,10 +231,10 @@ func (c *checker) failBranches(n *node, branches []*node, i, depth int, kw keywo
 			fitting = b
 		}
 	}
-	switch fits {
-	case 0:
+	switch {
+	case fits == 0 && types != 0:
 		return c.fail(&node{types: types}, i, kwType, 0)
-	case 1:
+	case fits == 1:
 		before := len(c.report.list)
 		if c.value(fitting, i, depth) < 0 {
 			return false
