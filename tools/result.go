@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
 // ToolResult is what a call gives back.
@@ -53,7 +55,8 @@ func (r ToolResult) JSON() (json.RawMessage, error) {
 	if raw, ok := r.Value.(json.RawMessage); ok {
 		return raw, nil
 	}
-	return json.Marshal(r.Value)
+	enc, err := json.Marshal(r.Value)
+	return rawjson.UnescapeHTML(enc), err
 }
 
 // Text returns the text blocks of Content, joined by newlines.

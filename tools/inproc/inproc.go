@@ -12,6 +12,7 @@ import (
 
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
+	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/schema"
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -94,7 +95,7 @@ func invoker[Args, Result any](fn Func[Args, Result]) tools.Invoker {
 			return tools.ToolResult{}, &tools.Error{Code: tools.ErrToolInvalidOutput, Class: tools.ErrClassPermanent,
 				Delivery: tools.Answered, Message: "the result cannot be encoded as JSON", Err: err}
 		}
-		return tools.ToolResult{Value: value, Structured: encoded}, nil
+		return tools.ToolResult{Value: value, Structured: rawjson.UnescapeHTML(encoded)}, nil
 	}
 }
 
