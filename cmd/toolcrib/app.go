@@ -56,7 +56,7 @@ Exit status: 0 done, 1 failure, 2 the command line is wrong, 3 no such tool,
 	flags.StringVar(&a.logFormat, "log-format", "text", "text or json")
 	root.AddCommand(
 		a.serveCommand(), a.mcpCommand(), a.listCommand(), a.describeCommand(), a.callCommand(),
-		a.sourcesCommand(), a.validateCommand(), a.configCommand(), a.versionCommand(),
+		a.sourcesCommand(), a.validateCommand(), a.configCommand(), a.versionCommand(), a.demoCommand(),
 	)
 	return root
 }
@@ -74,11 +74,15 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	return usageError{fmt.Errorf("%s\nSee 'toolcrib --help'", message)}
 }
 
-// exactly makes a wrong number of arguments an error of usage.
-func exactly(check cobra.PositionalArgs) cobra.PositionalArgs {
+// arity accepts between least and most arguments.
+func arity(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		if err := check(cmd, args); err != nil {
-			return usageError{fmt.Errorf("%w\nUsage: %s", err, cmd.UseLine())}
+		expected := fmt.Sprint(least)
+		if least < most {
+			expected = fmt.Sprintf("%d or %d", least, most)
+		}
+		if len(args) < least || len(args) > most {
+			return usageError{fmt.Errorf("expected %s arguments, found %d\nUsage: %s", expected, len(args), cmd.UseLine())}
 		}
 		return nil
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -14,8 +13,6 @@ import (
 
 	"github.com/toolcrib/toolcrib/tools"
 )
-
-func localFilter(ctx context.Context) tools.CatalogFilter { return tools.FilterFrom(ctx) }
 
 // banner tells a person who just started the demonstration what there is and
 // how to use it.

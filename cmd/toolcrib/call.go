@@ -34,7 +34,7 @@ Everything else (progress, logs, errors) goes to stderr.` + targetHelp,
 		Example: `  toolcrib call text.echo '{"text":"hello"}'
   toolcrib call github_create_issue @issue.json -c toolcrib.yaml
   generate | toolcrib call report.render - --server http://crib.example:7711`,
-		Args: exactly(cobra.RangeArgs(1, 2)),
+		Args: arity(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req, err := f.request(a, args)
 			if err != nil {

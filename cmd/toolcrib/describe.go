@@ -24,7 +24,7 @@ func (a *app) describeCommand() *cobra.Command {
 		Use:   "describe NAME",
 		Short: "Show everything about a tool",
 		Long:  "Show a tool with its schemas, examples, policy and what is known about its effects." + targetHelp,
-		Args:  exactly(cobra.ExactArgs(1)),
+		Args:  arity(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := o.check(); err != nil {
 				return err

@@ -29,7 +29,7 @@ func (a *app) listCommand() *cobra.Command {
 		Use:   "list",
 		Short: "List the tools",
 		Long:  "List the tools that the caller may use." + targetHelp,
-		Args:  exactly(cobra.NoArgs),
+		Args:  arity(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err

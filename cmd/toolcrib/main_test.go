@@ -40,6 +40,7 @@ func TestScripts(t *testing.T) {
 			"fifo":        fifo,
 			"serve":       serve,
 			"kill-server": killServer,
+			"paste":       paste,
 			"served":      served,
 			"get":         get,
 		},
@@ -110,6 +111,7 @@ type serverKey struct{}
 type server struct {
 	cmd            *exec.Cmd
 	stdout, stderr transcript
+	lines          chan string // of stdout
 	ended          chan struct{}
 	err            error
 }
@@ -137,7 +139,7 @@ func (t *transcript) String() string {
 // is killed when the script ends.
 func serve(ts *testscript.TestScript, _ bool, args []string) {
 	s := ts.Value(serverKey{}).(*server)
-	*s = server{ended: make(chan struct{})}
+	*s = server{ended: make(chan struct{}), lines: make(chan string, 1000)}
 	bin, err := exec.LookPath("toolcrib")
 	ts.Check(err)
 	s.cmd = exec.Command(bin, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
@@ -147,33 +149,48 @@ func serve(ts *testscript.TestScript, _ bool, args []string) {
 	out, err := s.cmd.StdoutPipe()
 	ts.Check(err)
 	ts.Check(s.cmd.Start())
-	listening := make(chan string, 1)
-	go s.watch(out, listening)
+	go s.watch(out)
 	ts.Defer(func() {
 		_ = s.cmd.Process.Kill()
 		<-s.ended
 	})
-	select {
-	case url := <-listening:
-		ts.Setenv("SERVER", url)
-		ts.Setenv("ADDR", strings.TrimPrefix(url, "http://"))
-	case <-s.ended:
-		ts.Fatalf("serve ended with %v\n%s", s.err, s.stderr.String())
-	case <-time.After(time.Minute):
-		ts.Fatalf("serve did not say that it listens\n%s", s.stderr.String())
-	}
+	url, _ := strings.CutPrefix(s.line(ts, "listening on "), "listening on ")
+	ts.Setenv("SERVER", url)
+	ts.Setenv("ADDR", strings.TrimPrefix(url, "http://"))
 }
 
 // watch reads stdout to its end and waits for the process.
-func (s *server) watch(out io.Reader, listening chan<- string) {
+func (s *server) watch(out io.Reader) {
 	defer close(s.ended)
 	lines := bufio.NewScanner(io.TeeReader(out, &s.stdout))
 	for lines.Scan() {
-		if url, ok := strings.CutPrefix(lines.Text(), "listening on "); ok {
-			listening <- url
-		}
+		s.lines <- lines.Text()
 	}
 	s.err = s.cmd.Wait()
+}
+
+// line waits for a line of stdout that holds a text.
+func (s *server) line(ts *testscript.TestScript, text string) string {
+	limit := time.After(time.Minute)
+	for {
+		select {
+		case line := <-s.lines:
+			if strings.Contains(line, text) {
+				return line
+			}
+		case <-s.ended:
+			ts.Fatalf("the server ended with %v\n%s", s.err, s.stderr.String())
+		case <-limit:
+			ts.Fatalf("the server did not print %q\n%s", text, s.stderr.String())
+		}
+	}
+}
+
+// paste runs the line that the server printed and that holds a text, as a
+// person does who copies it into another terminal.
+func paste(ts *testscript.TestScript, _ bool, args []string) {
+	line := ts.Value(serverKey{}).(*server).line(ts, args[0])
+	ts.Check(ts.Exec("sh", "-c", line))
 }
 
 // killServer sends the server a signal, TERM or INT.

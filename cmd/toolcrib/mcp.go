@@ -21,7 +21,7 @@ servers itself. Nothing but MCP stands on stdout; the log goes to stderr. The
 program ends when stdin does.
 
 Without -c it serves ./` + defaultConfig + `, or the demonstration that serve has.`,
-		Args: exactly(cobra.NoArgs),
+		Args: arity(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveStdio(cmd.Context(), config, data) },
 	}
 	cmd.Flags().StringVarP(&config, "config", "c", "", "configuration")
@@ -45,7 +45,7 @@ func (a *app) serveStdio(ctx context.Context, config, data string) error {
 	defer stop()
 	g, err := p.open(context.WithoutCancel(ctx), logger, data)
 	if err != nil {
-		return err
+		return p.discard(err)
 	}
 	// A client that lists the tools once must find them all.
 	ready, cancel := startup(ctx, g)
@@ -57,5 +57,5 @@ func (a *app) serveStdio(ctx context.Context, config, data string) error {
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
 	defer cancel()
-	return errors.Join(err, g.Close(end))
+	return errors.Join(err, g.Close(end), p.close(end))
 }

@@ -2,27 +2,74 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
 
 	"github.com/toolcrib/toolcrib/gateway"
+	"github.com/toolcrib/toolcrib/gateway/demo"
 )
 
 // plan is what serve and mcp are to open.
 type plan struct {
 	config *gateway.Config
-	demo   bool
+	demo   *demo.Demo // nil with a configuration
 }
 
-// makePlan reads the named configuration, or the default one, or plans the
+// makePlan reads the named configuration, or the default one, or starts the
 // demonstration when there is neither.
 func makePlan(file string) (*plan, error) {
 	if file == "" && haveDefaultConfig() {
 		file = defaultConfig
 	}
-	cfg, err := gateway.Load(file)
-	return &plan{config: cfg}, err
+	if file != "" {
+		cfg, err := gateway.Load(file)
+		return &plan{config: cfg}, err
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return nil, fmt.Errorf("cannot find this program, which the demonstration starts again: %w", err)
+	}
+	d, err := demo.Start(self)
+	if err != nil {
+		return nil, err
+	}
+	return &plan{config: d.Config(), demo: d}, nil
 }
 
 func (p *plan) open(ctx context.Context, logger *slog.Logger, data string) (*gateway.Gateway, error) {
-	return gateway.Open(ctx, p.config, &gateway.Options{Logger: logger, DataDir: data, Version: buildVersion()})
+	opts := &gateway.Options{Logger: logger, DataDir: data, Version: buildVersion()}
+	if p.demo != nil {
+		opts.Register = p.demo.Register()
+	}
+	return gateway.Open(ctx, p.config, opts)
+}
+
+// close ends what the plan started, after the gateway was closed.
+func (p *plan) close(ctx context.Context) error {
+	if p.demo == nil {
+		return nil
+	}
+	return p.demo.Close(ctx)
+}
+
+// discard is close for a plan whose gateway did not open.
+func (p *plan) discard(cause error) error {
+	_ = p.close(context.Background())
+	return cause
+}
+
+// demoCommand is how the demonstration starts this program as its MCP server.
+func (a *app) demoCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    demo.Command,
+		Short:  "Be the demonstration's MCP server on stdin and stdout",
+		Hidden: true,
+		Args:   arity(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return demo.ServeMCP(cmd.Context(), a.in, a.out)
+		},
+	}
 }

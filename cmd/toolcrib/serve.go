@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolcrib/toolcrib/gateway"
+	"github.com/toolcrib/toolcrib/tools"
 )
 
 const (
@@ -25,6 +26,8 @@ const (
 	// drainLimit is how long calls in flight may take after the end was asked
 	// for, unless a flag says otherwise.
 	drainLimit = 10 * time.Second
+	// repeatLimit is how soon the same signal counts as the one before.
+	repeatLimit = 250 * time.Millisecond
 	// headerLimit bounds how long a connection may take to send its header.
 	headerLimit = 10 * time.Second
 )
@@ -47,7 +50,7 @@ state of the process at /healthz and /readyz.
 SIGINT let the calls in flight finish within --drain-timeout; a second signal
 ends at once. Without -c and without a ./` + defaultConfig + ` it serves a
 demonstration: tools of every kind that need nothing but this program.`,
-		Args: exactly(cobra.NoArgs),
+		Args: arity(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), &f) },
 	}
 	flags := cmd.Flags()
@@ -72,14 +75,14 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	p.config.Listen = cmp.Or(f.listen, p.config.Listen, gateway.DefaultListen)
 	listener, err := listen(p.config.Listen)
 	if err != nil {
-		return err
+		return p.discard(err)
 	}
 	defer listener.Close()
 	g, err := p.open(ctx, logger, f.data)
 	if err != nil {
-		return err
+		return p.discard(err)
 	}
-	s := &service{app: a, gateway: g, logger: logger, drain: f.drain, demo: p.demo, url: "http://" + listener.Addr().String()}
+	s := &service{app: a, plan: p, gateway: g, logger: logger, drain: f.drain, url: "http://" + listener.Addr().String()}
 	return s.run(ctx, listener)
 }
 
@@ -98,10 +101,10 @@ func listen(addr string) (net.Listener, error) {
 // service is a gateway while it is served over HTTP.
 type service struct {
 	*app
+	plan    *plan
 	gateway *gateway.Gateway
 	logger  *slog.Logger
 	drain   time.Duration
-	demo    bool
 	url     string
 }
 
@@ -127,7 +130,7 @@ func (s *service) run(ctx context.Context, listener net.Listener) error {
 			s.announce(ctx)
 		case sig := <-signals:
 			s.logger.Info("draining", "signal", sig.String(), "limit", s.drain.String())
-			return s.end(server, signals)
+			return s.end(server, insistence(signals, sig))
 		case err := <-failed:
 			return errors.Join(err, s.end(server, signals))
 		}
@@ -154,9 +157,27 @@ func (s *service) announce(ctx context.Context) {
 			s.logger.Warn("source is not ready", "source", row.Name, "state", row.State, "error", row.Error)
 		}
 	}
-	if s.demo {
-		fmt.Fprint(s.out, banner(s.gateway.Catalog().List(localFilter(s.gateway.LocalContext(ctx))), s.url))
+	if s.plan.demo != nil {
+		list := s.gateway.Catalog().List(tools.FilterFrom(s.gateway.LocalContext(ctx)))
+		fmt.Fprint(s.out, banner(list, s.url))
 	}
+}
+
+// insistence passes on the signals that follow the first one. The same signal
+// again within a moment is not meant to insist: timeout(1), for one, sends it
+// to the process and then to its group.
+func insistence(signals <-chan os.Signal, first os.Signal) <-chan os.Signal {
+	out := make(chan os.Signal, 1)
+	start := time.Now()
+	go func() {
+		for sig := range signals {
+			if sig != first || time.Since(start) > repeatLimit {
+				out <- sig
+				return
+			}
+		}
+	}()
+	return out
 }
 
 // end lets the calls in flight finish within the limit; a further signal ends
@@ -173,7 +194,7 @@ func (s *service) end(server *http.Server, signals <-chan os.Signal) error {
 	}()
 	stopped := make(chan error, 1)
 	go func() { stopped <- server.Shutdown(ctx) }()
-	err := s.gateway.Close(ctx)
+	err := errors.Join(s.gateway.Close(ctx), s.plan.close(ctx))
 	late := ctx.Err()
 	if shut := <-stopped; late == nil {
 		late = shut

@@ -21,7 +21,7 @@ func (a *app) sourcesCommand() *cobra.Command {
 		Use:   "sources",
 		Short: "Show where tools come from, and how those sources are doing",
 		Long:  "Show the state of each source of tools, and which of its tools were refused and why." + targetHelp,
-		Args:  exactly(cobra.NoArgs),
+		Args:  arity(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err

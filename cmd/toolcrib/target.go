@@ -50,7 +50,6 @@ type target struct{ config, server string }
 func (t *target) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&t.config, "config", "c", "", "configuration to open")
 	cmd.Flags().StringVar(&t.server, "server", "", "URL of a running server")
-	cmd.MarkFlagsMutuallyExclusive("config", "server")
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 }
 
@@ -82,6 +81,9 @@ func (a *app) open(ctx context.Context, t *target, ready func(*gateway.Gateway) 
 }
 
 func (a *app) choose(ctx context.Context, t *target, ready func(*gateway.Gateway) bool) (*session, error) {
+	if t.config != "" && t.server != "" {
+		return nil, usageError{errors.New("--config and --server exclude each other")}
+	}
 	if t.config != "" {
 		return a.openConfig(ctx, t.config, ready)
 	}

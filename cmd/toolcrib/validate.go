@@ -18,7 +18,7 @@ What would keep it from starting here is found: what is wrong in the file, a
 secret that is not there, a feature that this version does not have. Sources are
 not asked. Each fault is one line on stderr: file:line:column, what is wrong, and what was
 expected. The exit status is 0 when there is none, else 1.`,
-		Args: exactly(cobra.ExactArgs(1)),
+		Args: arity(1, 1),
 		RunE: func(_ *cobra.Command, args []string) error {
 			cfg, err := gateway.Load(args[0])
 			if err != nil {

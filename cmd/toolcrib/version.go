@@ -45,7 +45,7 @@ func (a *app) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version",
-		Args:  exactly(cobra.NoArgs),
+		Args:  arity(0, 0),
 		RunE: func(*cobra.Command, []string) error {
 			if err := o.check(); err != nil {
 				return err
