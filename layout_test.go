@@ -41,7 +41,8 @@ var imports = map[string][]string{
 	"mcpserver":         with(ground, "view", "internal/mcpwire"),
 	"api":               with(ground, "view"),
 	"gateway":           with(ground, "view", "internal/mcpwire", "tools/builtin", "tools/inproc", "tools/httptool", "tools/mcptool", "mcpserver", "api"),
-	"cmd/toolcrib":      {"gateway", "identity", "events", "tools", "tools/inproc", "mcpserver", "api", "internal/mcpwire", "internal/rawjson"},
+	"gateway/demo":      {"gateway", "tools", "tools/builtin", "tools/inproc"},
+	"cmd/toolcrib":      {"gateway", "gateway/demo", "identity", "events", "tools", "tools/inproc", "mcpserver", "api", "internal/mcpwire", "internal/rawjson"},
 	"internal/peertest": nil,
 }
 

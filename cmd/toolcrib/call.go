@@ -131,14 +131,17 @@ func resultBytes(resp *api.CallResponse) []byte {
 
 // note shows what a tool says while it runs.
 func (a *app) note(n api.Note) {
+	line := fmt.Sprintf("progress: %g", n.Progress)
 	switch {
 	case n.Kind == api.NoteLog:
-		fmt.Fprintf(a.errOut, "%s: %s\n", cmp.Or(n.Level, "info"), logText(n))
+		line = cmp.Or(n.Level, "info") + ": " + logText(n)
 	case n.Total > 0:
-		fmt.Fprintf(a.errOut, "progress: %g/%g %s\n", n.Progress, n.Total, n.Message)
-	default:
-		fmt.Fprintf(a.errOut, "progress: %g %s\n", n.Progress, n.Message)
+		line += fmt.Sprintf("/%g", n.Total)
 	}
+	if n.Message != "" {
+		line += " " + n.Message
+	}
+	fmt.Fprintln(a.errOut, line)
 }
 
 func logText(n api.Note) string {
