@@ -122,6 +122,7 @@ type Client struct {
 	calls    calls
 	requests inflight
 	mail     *mailbox
+	cancels  *gate // cancellations being sent
 
 	noise, droppedMail atomic.Int64
 
@@ -169,6 +170,7 @@ func newClient(opts *ClientOptions) *Client {
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.requests.max = 256
 	c.server.Store(&Peer{})
+	c.cancels = newGate()
 	c.mail = newMailbox(&c.droppedMail)
 	c.work.Go(func() { c.mail.run(c.ctx.Done()) })
 	return c
@@ -273,15 +275,22 @@ func (c *Client) tellCancelled(ctx context.Context, k *call) {
 	if !c.link.cancelByMessage() || c.ctx.Err() != nil {
 		return
 	}
+	if !c.cancels.enter() {
+		return
+	}
 	reason := context.Cause(ctx).Error()
-	c.goWork(func() {
-		ctx, cancel := context.WithTimeout(c.ctx, 5*time.Second)
+	c.goWorkOr(func() {
+		defer c.cancels.leave()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), cancelWait)
 		defer cancel()
 		if err := c.link.send(ctx, NotifyCancelled, appendCancelled(nil, k.wireID(), reason)); err != nil {
 			c.opts.Logger.Debug("cancellation not sent", "method", k.method, "error", err)
 		}
-	})
+	}, c.cancels.leave)
 }
+
+// cancelWait bounds how long a cancellation may take to be sent.
+const cancelWait = 2 * time.Second
 
 // Notify sends a notification and returns when it has left. A failure is a
 // [*CallError].
@@ -305,6 +314,11 @@ func (c *Client) Notify(ctx context.Context, method string, params json.RawMessa
 // is left behind, the functions of the options included; it must not be called
 // from one of them.
 func (c *Client) Close() error {
+	if c.Err() == nil { // let the server hear of what was cancelled before
+		ctx, cancel := context.WithTimeout(context.Background(), cancelWait)
+		_ = c.cancels.drain(ctx)
+		cancel()
+	}
 	c.fail(ErrClosed)
 	err := c.link.close()
 	c.work.Wait()
