@@ -35,7 +35,8 @@ type Func[Args, Result any] = func(ctx context.Context, args Args) (Result, erro
 
 // RegisterFunc registers fn under name. Args is a struct, or a pointer to one;
 // a tool without arguments takes struct{}, and accepts absent arguments, null
-// and {}. The description is the name until WithDescription sets it.
+// and {}. An argument whose struct tag gives a default gets it when it is
+// absent. The description is the name until WithDescription sets it.
 //
 // It returns ErrSchemaBuild or ErrUnsupportedType when a type cannot be
 // described, and the errors of the catalog's Register.
@@ -53,7 +54,7 @@ func Describe[Args, Result any](name string, fn Func[Args, Result], opts ...tool
 	if fn == nil {
 		return tools.ToolDescriptor{}, fmt.Errorf("%w: %q: the function is nil", tools.ErrToolInvalid, name)
 	}
-	in, err := argsSchema(reflect.TypeFor[Args]())
+	in, err := schema.Arguments(reflect.TypeFor[Args]())
 	if err != nil {
 		return tools.ToolDescriptor{}, fmt.Errorf("inproc: %q: arguments: %w", name, err)
 	}
@@ -62,29 +63,17 @@ func Describe[Args, Result any](name string, fn Func[Args, Result], opts ...tool
 		return tools.ToolDescriptor{}, fmt.Errorf("inproc: %q: result: %w", name, err)
 	}
 	t := tools.Tool{Name: name, Description: name, ArgsSchema: in, OutSchema: out, Transport: tools.TransportInProcess}
-	return tools.ResolveOptions(opts...).Descriptor(t, invoker(fn)), nil
-}
-
-// argsSchema derives the schema of arguments, which are always an object.
-func argsSchema(t reflect.Type) (json.RawMessage, error) {
-	root := t
-	for root.Kind() == reflect.Pointer {
-		root = root.Elem()
-	}
-	if root.Kind() != reflect.Struct && root.Kind() != reflect.Map {
-		return nil, fmt.Errorf("%w: %v: arguments are an object, so they need a struct", ErrUnsupportedType, t)
-	}
-	return schema.Of(root, schema.Input)
+	return tools.ResolveOptions(opts...).Descriptor(t, invoker(fn, schema.Defaults(in))), nil
 }
 
 // invoker decodes the arguments, calls fn and encodes its result. The encoding
 // is made here because it is what the output schema is held against.
-func invoker[Args, Result any](fn Func[Args, Result]) tools.Invoker {
+func invoker[Args, Result any](fn Func[Args, Result], defaults []schema.Default) tools.Invoker {
 	decode := decoder(reflect.TypeFor[Args]())
 	return func(ctx context.Context, raw json.RawMessage) (tools.ToolResult, error) {
-		var args Args
-		if err := decode(raw, &args); err != nil {
-			return tools.ToolResult{}, decodeError(err)
+		args, err := arguments[Args](raw, defaults, decode)
+		if err != nil {
+			return tools.ToolResult{}, err
 		}
 		value, err := fn(ctx, args)
 		if err != nil {
@@ -97,6 +86,27 @@ func invoker[Args, Result any](fn Func[Args, Result]) tools.Invoker {
 		}
 		return tools.ToolResult{Value: value, Structured: rawjson.UnescapeHTML(encoded)}, nil
 	}
+}
+
+// arguments decodes what a caller sent, with the defaults of what it did not
+// send. JSON Schema takes 1.0 for an integer and encoding/json does not, so a
+// document that fails is tried once more with its integers written plainly.
+func arguments[Args any](raw json.RawMessage, defaults []schema.Default, decode func([]byte, any) error) (args Args, err error) {
+	if len(defaults) > 0 {
+		if raw, err = schema.ApplyDefaults(raw, defaults); err != nil {
+			return args, decodeError(err)
+		}
+	}
+	if err = decode(raw, &args); err == nil {
+		return args, nil
+	}
+	if plain, changed := schema.PlainIntegers(raw); changed {
+		var again Args
+		if decode(plain, &again) == nil {
+			return again, nil
+		}
+	}
+	return args, decodeError(err)
 }
 
 // decodeError says what does not fit, without the value.

@@ -87,6 +87,19 @@ func TestKeysMatchExactly(t *testing.T) {
 	}
 }
 
+func TestDefaultsAndPlainIntegers(t *testing.T) {
+	type args struct {
+		N     int    `json:"n,omitempty" jsonschema:"default=7"`
+		Label string `json:"label,omitempty" jsonschema:"default=none"`
+	}
+	cat := register(t, func(_ context.Context, in args) (string, error) { return fmt.Sprint(in.N, in.Label), nil })
+	for sent, want := range map[string]string{``: "7none", `{"n":0}`: "0none", `{"label":"x","n":2}`: "2x", `{"n":3.0}`: "3none", `{"n":2e1}`: "20none"} {
+		if got := call(t, cat, sent).Value; got != want {
+			t.Errorf("%s: %v, want %s", sent, got, want)
+		}
+	}
+}
+
 type sub struct {
 	X int `json:"x"`
 }
