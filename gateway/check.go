@@ -214,15 +214,25 @@ func (c *checker) httpSource(at string, auth *Auth, headers map[string]string) {
 	if auth.Secret != "" && !isReference(auth.Secret) {
 		c.fault(at+".secret", "is not a reference to a secret", "${NAME} of an environment variable, or file:PATH")
 	}
-	switch auth.Kind {
-	case "api_key":
-		if (auth.Header == "") == (auth.Query == "") || auth.Cookie != "" {
-			c.fault(at, "does not say where the key goes", "either header or query")
+	c.authPlace(at, auth)
+}
+
+// authPlace checks that at most one place is named and that it suits the kind.
+// An api_key without a place goes where the document says.
+func (c *checker) authPlace(at string, auth *Auth) {
+	places := 0
+	for _, place := range []string{auth.Header, auth.Query, auth.Cookie} {
+		if place != "" {
+			places++
 		}
-	case "cookie":
-		if auth.Cookie == "" {
-			c.fault(at+".cookie", "missing", "the name of the cookie")
-		}
+	}
+	switch {
+	case places > 1:
+		c.fault(at, "names more than one place", "at most one of header, query and cookie")
+	case auth.Kind == "cookie" && auth.Cookie == "":
+		c.fault(at+".cookie", "missing", "the name of the cookie")
+	case (auth.Kind == "bearer" || auth.Kind == "basic") && (auth.Query != "" || auth.Cookie != ""):
+		c.fault(at, "is sent in a header", "kind api_key for a query parameter or a cookie")
 	}
 }
 

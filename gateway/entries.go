@@ -128,6 +128,16 @@ func (r refusal) Decide(_ context.Context, tool *tools.Tool, _ json.RawMessage) 
 	return tools.Allow, "", nil
 }
 
+// warnDeferred says that what the entries defer is declared all the same, for
+// want of the tool that would find it.
+func warnDeferred(log *slog.Logger, entries []Entry) {
+	for _, e := range entries {
+		if e.LoadingMode == tools.LoadingDeferred {
+			log.Warn("this version has no tool_search, so a deferred tool stays declared", "tool", e.Name)
+		}
+	}
+}
+
 // waiting follows the entries whose tool is not in the catalog, and says so in
 // the log, once each time that it goes missing.
 type waiting struct {

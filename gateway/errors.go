@@ -81,7 +81,7 @@ func (l ConfigErrors) sorted() error {
 		return nil
 	}
 	slices.SortStableFunc(l, func(a, b *ConfigError) int {
-		return cmp.Or(cmp.Compare(a.order(), b.order()), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.order(), b.order()), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Path, b.Path))
 	})
 	return l
 }

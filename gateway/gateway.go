@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -97,7 +98,7 @@ func Open(ctx context.Context, cfg *Config, opts *Options) (*Gateway, error) {
 		return nil, err
 	}
 	g.openEntrances()
-	g.waiting.expect(cfg.Tools.Entries)
+	g.expect(cfg.Tools.Entries)
 	g.startAll(specs)
 	return g, nil
 }
@@ -174,7 +175,7 @@ func (g *Gateway) registerTools() error {
 // admit counts the calls that are under way, and refuses new ones once the
 // gateway drains.
 func (g *Gateway) admit(next tools.Invoker) tools.Invoker {
-	return func(ctx context.Context, args []byte) (tools.ToolResult, error) {
+	return func(ctx context.Context, args json.RawMessage) (tools.ToolResult, error) {
 		if !g.calls.enter() {
 			return tools.ToolResult{}, &tools.Error{Code: tools.ErrOverloaded, Class: tools.ErrClassTransient,
 				Delivery: tools.NotDelivered, Retryable: true, Message: "the gateway is shutting down", Err: ErrClosed}
@@ -203,6 +204,11 @@ func (g *Gateway) noteEntries() {
 		}
 	}
 	g.waiting.missing(g.cat)
+}
+
+func (g *Gateway) expect(entries []Entry) {
+	warnDeferred(g.log, entries)
+	g.waiting.expect(entries)
 }
 
 // PendingEntries returns the names of tools.entries that no tool has yet.

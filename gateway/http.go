@@ -13,8 +13,6 @@ import (
 	"slices"
 	"strings"
 	"time"
-
-	"github.com/toolcrib/toolcrib/api"
 )
 
 // Handler serves everything that the gateway offers over HTTP: MCP below /mcp,
@@ -106,25 +104,6 @@ func containsFold(list []string, s string) bool {
 	return slices.ContainsFunc(list, func(have string) bool { return strings.EqualFold(have, s) })
 }
 
-// localRequest is the authentication of a loopback entrance: everyone is the
-// local caller.
-func (g *Gateway) localRequest(r *http.Request) (context.Context, error) {
-	return g.local(r.Context(), "api"), nil
-}
-
-// apiSources are the sources in the words of the JSON protocol.
-func (g *Gateway) apiSources(context.Context) []api.Source {
-	var out []api.Source
-	for _, s := range g.Sources() {
-		row := api.Source{Name: s.Name, Kind: s.Kind, State: s.State, Error: s.Error, Tools: s.Tools}
-		for _, r := range s.Refused {
-			row.Refused = append(row.Refused, api.RefusedTool(r))
-		}
-		out = append(out, row)
-	}
-	return out
-}
-
 // Serve answers on ln until ctx ends, then drains within
 // limits.drain_timeout_ms and closes the gateway and ln. It returns nil after
 // a clean end.
@@ -153,5 +132,5 @@ func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
 // ServeStdio answers one MCP client on a pair of pipes until in ends, and
 // returns nil then. It does not close the gateway.
 func (g *Gateway) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	return g.mcp.ServeStdio(g.local(ctx, "stdio"), in, out)
+	return g.mcp.ServeStdio(g.local(ctx, ""), in, out)
 }

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/builtin"
 )
 
@@ -38,7 +37,7 @@ func (g *Gateway) Reload(ctx context.Context, cfg *Config) error {
 	}
 	g.noteRestart(before, cfg)
 	g.reloadSources(specs, cfg)
-	g.waiting.expect(cfg.Tools.Entries)
+	g.expect(cfg.Tools.Entries)
 	g.noteEntries()
 	return nil
 }

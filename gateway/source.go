@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -198,7 +199,7 @@ func (s *source) poke() {
 
 // counted lets close wait for the calls that the source still runs.
 func (s *source) counted(invoke tools.Invoker) tools.Invoker {
-	return func(ctx context.Context, args []byte) (tools.ToolResult, error) {
+	return func(ctx context.Context, args json.RawMessage) (tools.ToolResult, error) {
 		if !s.calls.enter() {
 			return tools.ToolResult{}, &tools.Error{Class: tools.ErrClassTransient, Delivery: tools.NotDelivered,
 				Retryable: true, Message: "the source of the tool was closed"}

@@ -1,12 +1,16 @@
 package gateway
 
 import (
+	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/tools/httptool"
 	"github.com/toolcrib/toolcrib/tools/mcptool"
 )
 
@@ -132,4 +136,98 @@ func toolPolicies(in map[string]Policy) map[string]tools.ToolPolicy {
 		out[name] = p.toolPolicy()
 	}
 	return out
+}
+
+func (s *specs) openAPI(o *OpenAPI, at string) {
+	cfg := httptool.OpenAPIConfig{
+		Name:      o.Name,
+		Document:  s.cfg.location(o.Document),
+		ServerURL: o.ServerURL,
+		Headers:   s.secrets(o.Headers, at+".headers"),
+		Include:   o.Include,
+		Exclude:   o.Exclude,
+		Prefix:    o.Prefix,
+		Policy:    o.Policy.toolPolicy(),
+		Network:   s.network(o.AllowPrivate),
+	}
+	settings := httpSettings{OpenAPI: *o, headers: cfg.Headers, document: stamp(cfg.Document)}
+	if o.Auth != nil {
+		settings.secret = s.secret(o.Auth.Secret, at+".auth.secret")
+		cfg.Auth = s.auth(o.Auth)
+	}
+	if _, err := httptool.NewOpenAPI(cfg); err != nil {
+		s.faults = append(s.faults, s.cfg.faultAt(at, err.Error(), ""))
+		return
+	}
+	s.list = append(s.list, sourceSpec{name: o.Name, kind: kindOpenAPI, settings: settings,
+		open: func(*slog.Logger) (tools.ToolProvider, error) { return httptool.NewOpenAPI(cfg) }})
+}
+
+// httpSettings is what an OpenAPI source is made from, with its references
+// resolved and the state of its document if that is a file.
+type httpSettings struct {
+	OpenAPI
+	headers  map[string]string
+	secret   string
+	document fileStamp
+}
+
+func (s *specs) network(allowPrivate bool) httptool.Network {
+	return httptool.Network{AllowPrivate: allowPrivate, MaxResponseBytes: s.cfg.Limits.MaxMessageBytes}
+}
+
+// auth returns the credential. Its reference is resolved again for each
+// request, so that a file whose secret was rotated takes effect.
+func (s *specs) auth(a *Auth) *httptool.Auth {
+	resolver, text := s.resolver, a.Secret
+	return &httptool.Auth{Kind: httptool.AuthKind(a.Kind), Header: a.Header, Query: a.Query, Cookie: a.Cookie,
+		Secret: func(context.Context) (string, error) { return resolver.resolve(text) }}
+}
+
+// location is a document's address, or its file as seen from the folder of the
+// configuration.
+func (c *Config) location(document string) string {
+	if strings.Contains(document, "://") {
+		return document
+	}
+	return absolute(c.dir, document)
+}
+
+func (s *specs) manifest(m *HTTPManifest, at string) {
+	cfg := httptool.ManifestConfig{
+		Name:    m.sourceName(),
+		File:    absolute(s.cfg.dir, m.File),
+		Secret:  s.resolver.resolve,
+		Policy:  m.Policy.toolPolicy(),
+		Network: s.network(m.AllowPrivate),
+	}
+	if _, err := httptool.NewManifest(cfg); err != nil {
+		s.documentFaults(err, at+".file")
+		return
+	}
+	settings := manifestSettings{HTTPManifest: *m, document: stamp(cfg.File)}
+	s.list = append(s.list, sourceSpec{name: cfg.Name, kind: kindManifest, settings: settings,
+		open: func(*slog.Logger) (tools.ToolProvider, error) { return httptool.NewManifest(cfg) }})
+}
+
+type manifestSettings struct {
+	HTTPManifest
+	document fileStamp
+}
+
+// documentFaults adds the faults of a file that the configuration names: those
+// that have a place in that file there, others at path.
+func (s *specs) documentFaults(err error, path string) {
+	list := []error{err}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		list = joined.Unwrap()
+	}
+	for _, err := range list {
+		var fault *httptool.DocumentError
+		if errors.As(err, &fault) && fault.Line > 0 {
+			s.faults = append(s.faults, &ConfigError{File: fault.Document, Line: fault.Line, Column: fault.Column, Problem: fault.Message})
+			continue
+		}
+		s.faults = append(s.faults, s.cfg.faultAt(path, err.Error(), ""))
+	}
 }

@@ -16,7 +16,7 @@ import (
 // moment to refuse.
 const (
 	maxFileBytes = 1 << 20
-	maxTokens    = 50_000 // the parser's time grows with their square
+	maxTokens    = 50_000  // the parser's time grows with their square
 	maxNodes     = 100_000 // values, aliases counted each time
 	maxDepth     = 64
 )

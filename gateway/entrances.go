@@ -1,0 +1,54 @@
+package gateway
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/toolcrib/toolcrib/api"
+	"github.com/toolcrib/toolcrib/mcpserver"
+)
+
+// openEntrances makes the ways in: MCP and the JSON protocol.
+func (g *Gateway) openEntrances() {
+	cfg := g.config()
+	g.mcp = mcpserver.New(g.cat, &mcpserver.Options{
+		Name:           "toolcrib",
+		Version:        g.opts.Version,
+		Authenticate:   g.mcpCaller,
+		AllowedHosts:   cfg.AllowedHosts,
+		AllowedOrigins: cfg.AllowedOrigins,
+		MaxBody:        cfg.Limits.MaxMessageBytes,
+		Logger:         g.log,
+	})
+	g.api = api.New(g.cat, &api.Options{
+		Authenticate: g.apiCaller,
+		Sources:      g.apiSources,
+		MaxBodyBytes: cfg.Limits.MaxMessageBytes,
+	})
+}
+
+func (g *Gateway) closeEntrances(ctx context.Context) error { return g.mcp.Shutdown(ctx) }
+
+// mcpCaller says who calls over MCP: on a loopback entrance, the local caller.
+// Its session is that of the protocol.
+func (g *Gateway) mcpCaller(r *http.Request) (context.Context, string, error) {
+	return g.local(r.Context(), ""), localName, nil
+}
+
+// apiCaller says who calls over the JSON protocol.
+func (g *Gateway) apiCaller(r *http.Request) (context.Context, error) {
+	return g.local(r.Context(), "api"), nil
+}
+
+// apiSources are the sources in the words of the JSON protocol.
+func (g *Gateway) apiSources(context.Context) []api.Source {
+	var out []api.Source
+	for _, s := range g.Sources() {
+		row := api.Source{Name: s.Name, Kind: s.Kind, State: s.State, Error: s.Error, Tools: s.Tools}
+		for _, r := range s.Refused {
+			row.Refused = append(row.Refused, api.RefusedTool(r))
+		}
+		out = append(out, row)
+	}
+	return out
+}

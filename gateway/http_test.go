@@ -1,0 +1,147 @@
+package gateway_test
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolcrib/toolcrib/gateway"
+)
+
+// awaitStatus asks /readyz until it answers with the status.
+func awaitStatus(t *testing.T, g *gateway.Gateway, status int) {
+	t.Helper()
+	for ctx, h := bounded(t), g.Handler(); ctx.Err() == nil; {
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequest(http.MethodGet, "http://localhost/readyz", nil))
+		if w.Code == status {
+			return
+		}
+	}
+	t.Fatalf("/readyz never answered %d", status)
+}
+
+func TestHandler(t *testing.T) {
+	cfg := parse(t, "allowed_hosts: [tools.test]\nallowed_origins: ['https://app.test']\ntools: {built_in: [text.echo], mcp_servers: ["+child("kid")+"]}")
+	h := open(t, cfg, nil).Handler()
+	for _, c := range []struct {
+		name, method, url, origin, body string
+		status                          int
+		want                            string
+	}{
+		{"health", "GET", "http://127.0.0.1/healthz", "", "", 200, `{"status":"ok"}`},
+		{"ready", "GET", "http://localhost:7711/readyz", "", "", 200, `{"status":"ready","sources":[{"name":"kid","state":"ready"}]}`},
+		{"ipv6", "GET", "http://[::1]:7711/healthz", "", "", 200, `ok`},
+		{"foreign host", "GET", "http://evil.test/healthz", "", "", 403, "allowed_hosts"},
+		{"named host", "GET", "http://tools.test:80/healthz", "", "", 200, `ok`},
+		{"foreign origin", "POST", "http://localhost/v1/tools/list", "https://evil.test", "{}", 403, "allowed_origins"},
+		{"foreign origin at mcp", "POST", "http://localhost/mcp", "https://evil.test", "{}", 403, ""},
+		{"opaque origin", "POST", "http://localhost/v1/tools/list", "null", "{}", 403, ""},
+		{"own origin", "POST", "http://localhost/v1/tools/list", "http://localhost:3000", "{}", 200, `"name":"text.echo"`},
+		{"named origin", "POST", "http://localhost/v1/tools/list", "https://app.test", "{}", 200, `"name":"kid_echo"`},
+		{"call", "POST", "http://localhost/v1/tools/call", "", `{"name":"kid_echo","arguments":{"text":"x"}}`, 200, `"structured":{"text":"x"}`},
+		{"sources", "POST", "http://localhost/v1/sources/list", "", "", 200, `"kind":"mcp"`},
+		{"elsewhere", "GET", "http://localhost/", "", "", 404, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := httptest.NewRequest(c.method, c.url, strings.NewReader(c.body))
+			r.Header.Set("Content-Type", "application/json")
+			if c.origin != "" {
+				r.Header.Set("Origin", c.origin)
+			}
+			w := httptest.NewRecorder()
+			h.ServeHTTP(w, r)
+			if w.Code != c.status || !strings.Contains(w.Body.String(), c.want) {
+				t.Errorf("%d %s, want %d with %s", w.Code, w.Body, c.status, c.want)
+			}
+		})
+	}
+}
+
+func TestServe(t *testing.T) {
+	g, err := gateway.Open(bounded(t), parse(t, "tools: {built_in: [text.echo], mcp_servers: ["+child("kid")+"]}"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := g.Ready(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	ln, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	served := make(chan error, 1)
+	go func() { served <- g.Serve(ctx, ln) }()
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	session := connect(t, &mcp.StreamableClientTransport{Endpoint: "http://" + ln.Addr().String() + "/mcp", HTTPClient: &http.Client{Transport: transport}})
+	tryMCP(t, session)
+	stop()
+	if err := <-served; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	_ = session.Close()
+	if conn, err := net.Dial("tcp", ln.Addr().String()); err == nil {
+		conn.Close()
+		t.Error("the address is still served")
+	}
+}
+
+func TestServeRefusesAPublicAddress(t *testing.T) {
+	g := open(t, nil, nil)
+	ln, err := net.Listen("tcp", "0.0.0.0:0")
+	if err != nil {
+		t.Skip("no public address here:", err)
+	}
+	if err := g.Serve(bounded(t), ln); err == nil || !strings.Contains(err.Error(), "no authentication") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestServeStdio(t *testing.T) {
+	g := open(t, parse(t, "tools: {built_in: [text.echo], mcp_servers: ["+child("kid")+"]}"), nil)
+	inRead, inWrite := io.Pipe()
+	outRead, outWrite := io.Pipe()
+	served := make(chan error, 1)
+	go func() {
+		served <- g.ServeStdio(context.Background(), inRead, outWrite)
+		outWrite.Close()
+	}()
+	session := connect(t, &mcp.IOTransport{Reader: outRead, Writer: inWrite})
+	tryMCP(t, session)
+	inWrite.Close()
+	if err := <-served; err != nil {
+		t.Errorf("serve: %v", err)
+	}
+	_ = session.Close()
+}
+
+func connect(t *testing.T, transport mcp.Transport) *mcp.ClientSession {
+	t.Helper()
+	session, err := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil).Connect(bounded(t), transport, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return session
+}
+
+func tryMCP(t *testing.T, session *mcp.ClientSession) {
+	t.Helper()
+	list, err := session.ListTools(bounded(t), nil)
+	if err != nil || len(list.Tools) != 4 {
+		t.Fatalf("list: %v, %v", list, err)
+	}
+	for _, name := range []string{"kid_echo", "text.echo"} {
+		res, err := session.CallTool(bounded(t), &mcp.CallToolParams{Name: name, Arguments: map[string]any{"text": "x"}})
+		if err != nil || res.IsError {
+			t.Fatalf("%s: %+v, %v", name, res, err)
+		}
+	}
+}
