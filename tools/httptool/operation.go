@@ -93,26 +93,12 @@ func itemOperations(path string, item node) []operation {
 // derivedName names an operation without an operationId after its method and
 // path: "GET /users/{id}/posts" becomes "get_users_by_id_posts".
 func (o *operation) derivedName() string {
-	var b strings.Builder
-	b.WriteString(strings.ToLower(o.method))
-	for part := range strings.FieldsFuncSeq(o.path, func(r rune) bool { return r == '/' || r == '.' || r == ':' }) {
-		for literal, rest := part, ""; literal != ""; literal = rest {
-			open := strings.IndexByte(literal, '{')
-			end := strings.IndexByte(literal, '}')
-			switch {
-			case open == 0 && end > 0:
-				b.WriteString("_by_" + nameText(literal[1:end]))
-				rest = literal[end+1:]
-			case open > 0:
-				rest = literal[open:]
-				b.WriteString("_" + nameText(literal[:open]))
-			default:
-				b.WriteString("_" + nameText(literal))
-				rest = ""
-			}
-		}
+	text := pathVariable.ReplaceAllString(o.path, "/by_${1}/")
+	name := strings.ToLower(o.method)
+	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return !(r < 0x80 && unreserved(byte(r))) || r == '.' || r == '~' }) {
+		name += "_" + part
 	}
-	return b.String()
+	return nameText(name)
 }
 
 func nameText(s string) string {

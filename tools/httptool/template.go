@@ -49,7 +49,7 @@ func newFiller(text string, where place) (*filler, error) {
 		return &filler{tmpl: t}, nil
 	}
 	w := templateWalker{where: where, tree: t.Tree}
-	end, err := w.list(t.Root, context{state: stateStart})
+	end, err := w.list(t.Root, cursor{state: stateStart})
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +112,8 @@ const (
 	stateEscape              // in a JSON string after a backslash
 )
 
-// A context is what is known of the text before a point of a template.
-type context struct {
+// A cursor is what is known of the text before a point of a template.
+type cursor struct {
 	state  state
 	prefix string // a URL so far, while its path has not begun
 }
@@ -124,7 +124,7 @@ type templateWalker struct {
 	tree  *parse.Tree
 }
 
-func (w *templateWalker) list(n *parse.ListNode, c context) (context, error) {
+func (w *templateWalker) list(n *parse.ListNode, c cursor) (cursor, error) {
 	if n == nil {
 		return c, nil
 	}
@@ -137,7 +137,7 @@ func (w *templateWalker) list(n *parse.ListNode, c context) (context, error) {
 	return c, nil
 }
 
-func (w *templateWalker) node(n parse.Node, c context) (context, error) {
+func (w *templateWalker) node(n parse.Node, c cursor) (cursor, error) {
 	switch n := n.(type) {
 	case *parse.TextNode:
 		return w.text(string(n.Text), c)
@@ -156,7 +156,7 @@ func (w *templateWalker) node(n parse.Node, c context) (context, error) {
 }
 
 // branch walks the alternatives, which must leave the text in one state.
-func (w *templateWalker) branch(n *parse.BranchNode, c context) (context, error) {
+func (w *templateWalker) branch(n *parse.BranchNode, c cursor) (cursor, error) {
 	then, err := w.list(n.List, c)
 	if err != nil {
 		return c, err
@@ -169,12 +169,12 @@ func (w *templateWalker) branch(n *parse.BranchNode, c context) (context, error)
 		return then, nil
 	}
 	if w.where == placeURL && then.state != stateStart && otherwise.state != stateStart {
-		return context{state: stateQuery}, nil
+		return cursor{state: stateQuery}, nil
 	}
 	return c, fmt.Errorf("the branches of %q end in different places: each must close what it opens", n.Pipe.String())
 }
 
-func (w *templateWalker) text(s string, c context) (context, error) {
+func (w *templateWalker) text(s string, c cursor) (cursor, error) {
 	switch w.where {
 	case placeURL:
 		return urlText(s, c)
@@ -200,7 +200,7 @@ func jsonState(st state, b byte) state {
 	return st
 }
 
-func urlText(s string, c context) (context, error) {
+func urlText(s string, c cursor) (cursor, error) {
 	if strings.ContainsRune(s, '#') {
 		return c, errors.New("a URL with a fragment (#) cannot be called")
 	}
@@ -217,7 +217,7 @@ func urlText(s string, c context) (context, error) {
 		if strings.ContainsAny(scheme, "/?") {
 			return c, errors.New("the URL must begin with http:// or https://")
 		}
-		s, c = rest[at:], context{state: statePath}
+		s, c = rest[at:], cursor{state: statePath}
 	}
 	if strings.ContainsRune(s, '?') {
 		c.state = stateQuery
@@ -225,7 +225,7 @@ func urlText(s string, c context) (context, error) {
 	return c, nil
 }
 
-func (w *templateWalker) action(n *parse.ActionNode, c context) error {
+func (w *templateWalker) action(n *parse.ActionNode, c cursor) error {
 	if len(n.Pipe.Decl) > 0 {
 		return nil // an assignment prints nothing
 	}
