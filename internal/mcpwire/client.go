@@ -83,6 +83,10 @@ type CallOptions struct {
 	Meta json.RawMessage
 	// Header is added to the HTTP request of this call.
 	Header http.Header
+	// Info and Capabilities, where not nil, stand in for those of the
+	// connection in the _meta of this call, so that one stateless connection
+	// can speak for many clients. The stateful era has no place for them.
+	Info, Capabilities json.RawMessage
 }
 
 // ServerRequest is a request from a server to a client.
@@ -258,13 +262,20 @@ func (c *Client) stamp(params json.RawMessage, k *call, as Peer) (json.RawMessag
 		version, _ := json.Marshal(as.Version)
 		edit.set = append(edit.set,
 			metaMember{MetaProtocolVersion, version},
-			metaMember{MetaClientInfo, c.opts.Info},
-			metaMember{MetaClientCapabilities, c.opts.Capabilities})
+			metaMember{MetaClientInfo, either(k.opts.Info, c.opts.Info)},
+			metaMember{MetaClientCapabilities, either(k.opts.Capabilities, c.opts.Capabilities)})
 	}
 	if k.opts.Progress != nil {
 		edit.set = append(edit.set, metaMember{metaProgressToken, json.RawMessage(k.wireID())})
 	}
 	return editMeta(params, &edit)
+}
+
+func either(v, otherwise json.RawMessage) json.RawMessage {
+	if v == nil {
+		return otherwise
+	}
+	return v
 }
 
 var ownedMeta = []string{MetaProtocolVersion, MetaClientInfo, MetaClientCapabilities, metaProgressToken}

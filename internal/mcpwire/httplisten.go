@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"sync"
+	"time"
 )
 
 // ready starts to listen for what belongs to no call, in the era that has a
@@ -13,16 +15,30 @@ func (l *httpLink) ready() {
 	if l.noListen || l.peer.Load().Era != EraStateful {
 		return
 	}
-	l.client.goWork(func() { l.listen(l.client.ctx) })
+	asked := make(chan struct{})
+	l.client.goWork(func() { l.listen(l.client.ctx, sync.OnceFunc(func() { close(asked) })) })
+	wait := time.NewTimer(listenWait)
+	defer wait.Stop()
+	select {
+	case <-asked:
+	case <-wait.C:
+	}
 }
 
+// listenWait is how long a new connection waits for its stream to be open, so
+// that nothing the first calls cause is missed. Some servers send no headers
+// before the first event.
+const listenWait = 200 * time.Millisecond
+
 // listen keeps a GET stream open for as long as the connection lives. A server
-// that offers none is left alone.
-func (l *httpLink) listen(ctx context.Context) {
+// that offers none is left alone. asked is called when the server has answered.
+func (l *httpLink) listen(ctx context.Context, asked func()) {
+	defer asked()
 	var pos streamPosition
 	opened := false
 	for failures := 0; ; failures++ {
 		resp, err := l.get(ctx, pos.last)
+		asked()
 		var he *HTTPError
 		switch {
 		case err == nil:

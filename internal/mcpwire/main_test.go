@@ -85,6 +85,10 @@ func runRole(role string) int {
 		pid, err := c.Call(ctx, "test/pid", nil, nil)
 		fmt.Println(string(pid), err)
 		select {}
+	case "client":
+		return conformanceClientRole()
+	case "relay":
+		return relayRole()
 	case "crash":
 		return crashRole()
 	}
