@@ -331,12 +331,15 @@ func (c *Client) Close() error {
 		cancel()
 	}
 	c.fail(ErrClosed)
+	c.cancel()
 	err := c.link.close()
 	c.work.Wait()
 	return err
 }
 
-// fail ends the connection for the given reason; the first one stays.
+// fail ends the connection for the given reason; the first one stays. Requests
+// that are under way when the server forgets the session go on until Close:
+// each learns by its own answer that it was not processed.
 func (c *Client) fail(err error) {
 	c.closing.Do(func() {
 		c.err = err
@@ -345,7 +348,9 @@ func (c *Client) fail(err error) {
 		c.ended = true
 		c.mu.Unlock()
 		close(c.done)
-		c.cancel()
+		if !errors.Is(err, ErrSessionLost) {
+			c.cancel()
+		}
 	})
 }
 

@@ -1,0 +1,118 @@
+package mcpwire
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+	"testing/iotest"
+	"time"
+)
+
+func TestEventReader(t *testing.T) {
+	const stream = "\xef\xbb\xbf: comment\n\ndata: one\n\n" +
+		"event: message\r\nid: 7\r\ndata:two\r\ndata:  lines\r\n\r\n" +
+		"id: p\rretry: 250\rdata\r\r" +
+		"unknown: x\n\nretry: soon\ndata: {\"a\":\ndata: 1}\n\n" +
+		"data: cut off"
+	want := []Event{
+		{Data: []byte("one")},
+		{Name: "message", ID: "7", Data: []byte("two\n lines")},
+		{ID: "p", Retry: 250 * time.Millisecond, HasRetry: true, Data: []byte{}},
+		{Data: []byte("{\"a\":\n1}")},
+	}
+	for name, r := range map[string]io.Reader{
+		"whole": strings.NewReader(stream), "bytewise": iotest.OneByteReader(strings.NewReader(stream)),
+	} {
+		events := NewEventReader(r, 1000)
+		for i, w := range want {
+			got, err := events.Next()
+			if err != nil || got.ID != w.ID || got.Name != w.Name || string(got.Data) != string(w.Data) || got.Retry != w.Retry || got.HasRetry != w.HasRetry {
+				t.Errorf("%s: event %d is %+v, %v", name, i, got, err)
+			}
+		}
+		if got, err := events.Next(); err != io.EOF {
+			t.Errorf("%s: after the end %+v, %v", name, got, err)
+		}
+		events.Release()
+	}
+}
+
+func TestEventReaderLimit(t *testing.T) {
+	for _, stream := range []string{"data: " + strings.Repeat("x", 2000) + "\n\n", strings.Repeat("data: 0123456789\n", 200) + "\n"} {
+		r := NewEventReader(strings.NewReader(stream), 1000)
+		if _, err := r.Next(); !errors.Is(err, ErrTooLarge) {
+			t.Errorf("got %v", err)
+		}
+		r.Release()
+	}
+}
+
+// An event keeps its data when the reader goes on.
+func TestEventDataIsKept(t *testing.T) {
+	r := NewEventReader(strings.NewReader("data: first\n\ndata: other\n\n"), 1000)
+	defer r.Release()
+	a, _ := r.Next()
+	b, _ := r.Next()
+	if string(a.Data) != "first" || string(b.Data) != "other" {
+		t.Errorf("%q %q", a.Data, b.Data)
+	}
+}
+
+func FuzzEventReader(f *testing.F) {
+	f.Add("data: x\n\n")
+	f.Add("id: 1\r\nretry: 5\rdata: a\ndata: b\r\n\r\n")
+	f.Fuzz(func(t *testing.T, stream string) {
+		read := func(r io.Reader) (out []string, last error) {
+			events := NewEventReader(r, 1<<10)
+			defer events.Release()
+			for {
+				ev, err := events.Next()
+				if err != nil {
+					return out, err
+				}
+				out = append(out, ev.ID+"|"+ev.Name+"|"+string(ev.Data)+"|"+ev.Retry.String())
+			}
+		}
+		whole, errA := read(strings.NewReader(stream))
+		bytewise, errB := read(iotest.OneByteReader(strings.NewReader(stream)))
+		if strings.Join(whole, "\x00") != strings.Join(bytewise, "\x00") || !errors.Is(errA, errB) {
+			t.Fatalf("%q %v and %q %v", whole, errA, bytewise, errB)
+		}
+	})
+}
+
+func TestLineReader(t *testing.T) {
+	long := strings.Repeat("z", 100_000)
+	r := newLineReader(strings.NewReader("one\r\n\n  \ntwo\n"+long+"\nlast"), 1<<20)
+	for _, want := range []string{"one", "two", long, "last"} {
+		got, err := r.next()
+		if err != nil || string(got) != want {
+			t.Fatalf("got %.20q, %v", got, err)
+		}
+	}
+	if _, err := r.next(); err != io.EOF {
+		t.Errorf("at the end: %v", err)
+	}
+}
+
+func TestOverlongLineKeepsItsID(t *testing.T) {
+	pad := strings.Repeat("x", 100_000)
+	tests := []struct {
+		line, id string
+		method   bool
+	}{
+		{`{"id":5,"result":"` + pad + `"}`, "5", false},
+		{`{"result":{"id":9,"s":"\"id\":8,` + pad + `"},"id" : "a\"b" }`, `"a\"b"`, false},
+		{`{"jsonrpc":"2.0","method":"m","id":3,"params":["` + pad + `"]}`, "3", true},
+		{`[{"id":1,"result":"` + pad + `"}]`, "", false},
+		{pad, "", false},
+	}
+	for _, tt := range tests {
+		_, err := newLineReader(strings.NewReader(tt.line+"\n"), 1000).next()
+		var overlong *errOverlong
+		if !errors.As(err, &overlong) || string(overlong.id) != tt.id || overlong.method != tt.method {
+			t.Errorf("%.30s: got %+v", tt.line, err)
+		}
+	}
+}
