@@ -71,13 +71,6 @@ func (s *Server) send(ctx context.Context, t *remoteTool, args json.RawMessage) 
 	}
 }
 
-// call counts the calls in flight around one.
-func (c *connection) call(ctx context.Context, params json.RawMessage, opts *mcpwire.CallOptions) (json.RawMessage, error) {
-	c.inFlight.Add(1)
-	defer c.inFlight.Add(-1)
-	return c.client.Call(ctx, methodCall, params, opts)
-}
-
 // callOptions connects what comes before the answer to the call on ctx.
 func (s *Server) callOptions(ctx context.Context, t *remoteTool, params json.RawMessage, era mcpwire.Era) *mcpwire.CallOptions {
 	opts := &mcpwire.CallOptions{Header: t.header(s, params, era)}

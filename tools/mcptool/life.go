@@ -49,17 +49,17 @@ func (s *Server) newUplink() *uplink {
 	u.open = s.open
 	u.opened = func(c *connection, first bool) { s.opened(u, c, first) }
 	u.failed = func(err error) {
-		e := s.connectFailure(u.ctx, err)
+		e := s.connectFailure(u.ctx, err, "connecting")
 		s.note(e)
 		s.log.Warn("no connection to the MCP server", "error", e.Message)
 	}
-	u.lost = func(cause, closeErr error) {
-		e := s.connectFailure(u.ctx, &dialError{cause})
+	u.lost = func(cause error) {
+		e := s.connectFailure(u.ctx, &dialError{cause}, "the connection")
 		s.note(e)
 		s.log.Warn("connection to the MCP server lost", "error", e.Message)
-		if closeErr != nil && !errors.Is(cause, mcpwire.ErrSessionLost) {
-			s.log.Warn("the lost connection was not cleared away", "error", s.secrets.clean(closeErr.Error()))
-		}
+	}
+	u.unclear = func(err error) {
+		s.log.Warn("the connection to the MCP server did not end well", "error", s.secrets.clean(err.Error()))
 	}
 	return u
 }

@@ -4,11 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"net/http"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
@@ -85,7 +84,7 @@ func sdkOver(t *testing.T, way string) (*Config, <-chan error) {
 	}
 	server := newSDKServer(parked)
 	handler := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server },
-		&mcp.StreamableHTTPOptions{Stateless: strings.HasSuffix(way, "stateless")})
+		&mcp.StreamableHTTPOptions{Stateless: strings.HasSuffix(way, "stateless"), PropagateRequestCancellation: true})
 	ts := httptest.NewServer(handler)
 	t.Cleanup(ts.Close)
 	return &Config{Name: "odd", URL: ts.URL}, parked
@@ -136,8 +135,8 @@ func exerciseSDK(t *testing.T, cat tools.LiveCatalog) {
 	}
 	d, _ := cat.Resolve("odd_greet")
 	if d.Tool.Title != "Greet" || d.Tool.Safety.ReadOnly != tools.Yes || d.Tool.Safety.OpenWorld != tools.No ||
-		d.Tool.Safety.Idempotent != tools.Unset || d.Tool.SideEffects != tools.SideEffectRead || d.Tool.Namespace != "odd" {
-		t.Errorf("greet: %+v", d.Tool)
+		d.Tool.Safety.Idempotent != tools.No || d.Tool.SideEffects != tools.SideEffectRead || d.Tool.Namespace != "odd" {
+		t.Errorf("greet: %+v, %q, %s", d.Tool.Safety, d.Tool.SideEffects, d.Tool.Definition)
 	}
 	rec := &recorder{}
 	r := call("odd_greet", `{"name":"Ada"}`, rec)
@@ -178,7 +177,7 @@ func exerciseCancel(t *testing.T, cat tools.LiveCatalog, parked <-chan error) {
 
 // A message that came on a call's own stream belongs to that call.
 func TestLogsOfACall(t *testing.T) {
-	for _, way := range []string{"http, sessions"} {
+	for _, way := range []string{"http, sessions", "http, stateless"} {
 		t.Run(way, func(t *testing.T) {
 			cfg, _ := sdkOver(t, way)
 			cat := catalogOf(t, start(t, cfg))

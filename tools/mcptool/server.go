@@ -92,14 +92,14 @@ func (s *Server) OnChange(f func()) { s.changes.onChange(f) }
 // again.
 func (s *Server) Connect(ctx context.Context) error {
 	if _, err := s.shared.get(ctx, true); err != nil {
-		return s.connectFailure(ctx, err)
+		return s.connectFailure(ctx, err, "connecting")
 	}
 	return nil
 }
 
 // connectFailure is for the operator: a child's last words belong to it.
-func (s *Server) connectFailure(ctx context.Context, err error) *tools.Error {
-	e := s.failure(ctx, "", "connecting", err)
+func (s *Server) connectFailure(ctx context.Context, err error, what string) *tools.Error {
+	e := s.failure(ctx, "", what, err)
 	if last := s.stderr.tail(); last != "" {
 		e.Message += fmt.Sprintf(" (its stderr ends with: %s)", last)
 	}

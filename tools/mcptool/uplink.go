@@ -2,6 +2,7 @@ package mcptool
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"math/rand/v2"
 	"sync"
@@ -22,6 +23,8 @@ const (
 	// steadyAfter is how long a connection lives before its end counts as the
 	// first failure, and not as one more of a series.
 	steadyAfter = 10 * time.Second
+	// drainLimit bounds how long calls of a forgotten session are waited for.
+	drainLimit = time.Minute
 )
 
 // errClosed is the cause of what fails because the Server was closed.
@@ -36,9 +39,10 @@ type uplink struct {
 	// opened is called after each handshake, before anyone gets the
 	// connection. first tells the first one.
 	opened func(c *connection, first bool)
-	// lost is called when a connection ended by itself, with the reason, and
-	// with what went wrong when it was cleared away.
-	lost func(cause, closeErr error)
+	// lost is called when a connection ended by itself, with the reason.
+	lost func(cause error)
+	// unclear is called when what is left of a connection could not be ended.
+	unclear func(err error)
 	// failed is called when a connection could not be made.
 	failed  func(err error)
 	timeout time.Duration
@@ -66,6 +70,7 @@ type connection struct {
 	logs     bool // each call has to ask for log messages
 	since    time.Time
 	inFlight atomic.Int64
+	settled  chan struct{} // a call has returned
 	// ctx ends with the connection; retire ends it, for a reason.
 	ctx    context.Context
 	retire context.CancelCauseFunc
@@ -75,6 +80,32 @@ type connection struct {
 }
 
 func (c *connection) alive() bool { return c.client.Err() == nil && c.ctx.Err() == nil }
+
+// call counts the calls in flight around one.
+func (c *connection) call(ctx context.Context, params json.RawMessage, opts *mcpwire.CallOptions) (json.RawMessage, error) {
+	c.inFlight.Add(1)
+	defer func() {
+		c.inFlight.Add(-1)
+		select {
+		case c.settled <- struct{}{}:
+		default:
+		}
+	}()
+	return c.client.Call(ctx, methodCall, params, opts)
+}
+
+// drain waits until no call is in flight, within a limit.
+func (c *connection) drain(ctx context.Context, limit time.Duration) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	for c.inFlight.Load() > 0 {
+		select {
+		case <-c.settled:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
 
 // cause returns why a connection ended.
 func (c *connection) cause() error {
@@ -223,7 +254,8 @@ func (u *uplink) connect(prev *connection) (*connection, error) {
 		return nil, u.dialFailure(err)
 	}
 	peer := client.Server()
-	conn := &connection{client: client, era: peer.Era, logs: asksForLogs(peer), since: time.Now(), gone: make(chan struct{})}
+	conn := &connection{client: client, era: peer.Era, logs: asksForLogs(peer), since: time.Now(),
+		settled: make(chan struct{}, 1), gone: make(chan struct{})}
 	conn.ctx, conn.retire = context.WithCancelCause(u.ctx)
 	u.opened(conn, prev == nil)
 	return conn, nil
@@ -245,21 +277,41 @@ func (u *uplink) watch(c *connection) {
 	}
 	cause := c.cause()
 	c.retire(cause)
-	closeErr := c.client.Close()
-	close(c.gone)
+	if errors.Is(cause, mcpwire.ErrSessionLost) {
+		u.work.Go(func() { u.clear(c) })
+	} else {
+		u.clear(c)
+	}
 	u.mu.Lock()
 	u.bury(c)
-	u.noise += c.client.Stats().Noise
 	died := !u.closed
 	revive := died && !u.reviving
 	u.reviving = u.reviving || revive
 	u.mu.Unlock()
 	if died {
-		u.lost(cause, closeErr)
+		u.lost(cause)
 	}
 	if revive {
 		u.revive()
 	}
+}
+
+// clear ends what is left of a connection and accounts for it. Calls of a
+// session that the server forgot are left to learn that by themselves, as each
+// is then known not to have run; the next session does not wait for them.
+func (u *uplink) clear(c *connection) {
+	if errors.Is(c.cause(), mcpwire.ErrSessionLost) {
+		close(c.gone)
+		c.drain(u.ctx, drainLimit)
+	} else {
+		defer close(c.gone)
+	}
+	if err := c.client.Close(); err != nil {
+		u.unclear(err)
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.noise += c.client.Stats().Noise
 }
 
 // revive makes a connection again after one was lost, however long that takes.
