@@ -1,0 +1,8 @@
+package main
+
+func Example() {
+	main()
+	// Output:
+	// {"words":1} 1
+	// tools: invalid arguments: "text.count": unexpected property "txt"; missing required property "text"
+}
