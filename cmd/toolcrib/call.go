@@ -141,7 +141,7 @@ func (a *app) note(n api.Note) {
 	if n.Message != "" {
 		line += " " + n.Message
 	}
-	fmt.Fprintln(a.errOut, line)
+	fmt.Fprintln(a.errOut, printable(line))
 }
 
 func logText(n api.Note) string {

@@ -88,7 +88,7 @@ func printDescription(out io.Writer, d *api.Description) error {
 		return err
 	}
 	if d.Description != "" {
-		fmt.Fprintf(out, "\n%s\n", strings.TrimSpace(d.Description))
+		fmt.Fprintf(out, "\n%s\n", printable(strings.TrimSpace(d.Description)))
 	}
 	printSchema(out, "Arguments", d.ArgsSchema)
 	printSchema(out, "Result", d.OutSchema)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"time"
@@ -66,7 +67,10 @@ func (a *app) explain(err error) {
 		fmt.Fprintln(a.errOut, faults)
 		return
 	}
-	fmt.Fprintf(a.errOut, "toolcrib: %v\n", err)
+	if errors.Is(err, context.Canceled) {
+		err = errors.New("interrupted")
+	}
+	fmt.Fprintf(a.errOut, "toolcrib: %s\n", printable(err.Error()))
 	if failed, ok := errors.AsType[*api.Error](err); ok && failed.RetryAfterMS > 0 {
 		fmt.Fprintf(a.errOut, "toolcrib: try again after %v\n", time.Duration(failed.RetryAfterMS)*time.Millisecond)
 	}

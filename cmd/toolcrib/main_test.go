@@ -41,6 +41,7 @@ func TestScripts(t *testing.T) {
 			"serve":       serve,
 			"kill-server": killServer,
 			"paste":       paste,
+			"logged":      logged,
 			"served":      served,
 			"get":         get,
 		},
@@ -118,14 +119,34 @@ type server struct {
 
 // transcript keeps what a process prints.
 type transcript struct {
-	mu   sync.Mutex
-	text bytes.Buffer
+	mu    sync.Mutex
+	text  bytes.Buffer
+	wrote chan struct{} // holds one; nil when nobody waits
 }
 
 func (t *transcript) Write(b []byte) (int, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	select {
+	case t.wrote <- struct{}{}:
+	default:
+	}
 	return t.text.Write(b)
+}
+
+// logged waits until the server's stderr holds a text.
+func logged(ts *testscript.TestScript, _ bool, args []string) {
+	s := ts.Value(serverKey{}).(*server)
+	limit := time.After(time.Minute)
+	for !strings.Contains(s.stderr.String(), args[0]) {
+		select {
+		case <-s.stderr.wrote:
+		case <-s.ended:
+			ts.Fatalf("the server ended with %v\n%s", s.err, s.stderr.String())
+		case <-limit:
+			ts.Fatalf("the server did not log %q\n%s", args[0], s.stderr.String())
+		}
+	}
 }
 
 func (t *transcript) String() string {
@@ -139,7 +160,7 @@ func (t *transcript) String() string {
 // is killed when the script ends.
 func serve(ts *testscript.TestScript, _ bool, args []string) {
 	s := ts.Value(serverKey{}).(*server)
-	*s = server{ended: make(chan struct{}), lines: make(chan string, 1000)}
+	*s = server{ended: make(chan struct{}), lines: make(chan string, 1000), stderr: transcript{wrote: make(chan struct{}, 1)}}
 	bin, err := exec.LookPath("toolcrib")
 	ts.Check(err)
 	s.cmd = exec.Command(bin, append([]string{"serve", "--listen", "127.0.0.1:0"}, args...)...)
@@ -193,10 +214,10 @@ func paste(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(ts.Exec("sh", "-c", line))
 }
 
-// killServer sends the server a signal, TERM or INT.
+// killServer sends the server a signal: TERM, INT or HUP.
 func killServer(ts *testscript.TestScript, _ bool, args []string) {
 	s := ts.Value(serverKey{}).(*server)
-	signal := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt}[args[0]]
+	signal := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt, "HUP": syscall.SIGHUP}[args[0]]
 	ts.Check(s.cmd.Process.Signal(signal))
 }
 

@@ -40,7 +40,7 @@ func (a *app) serveStdio(ctx context.Context, config, data string) error {
 	if err != nil {
 		return err
 	}
-	p.config.Listen = ""
+	p.stdio = true
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	g, err := p.open(context.WithoutCancel(ctx), logger, data)
@@ -51,6 +51,9 @@ func (a *app) serveStdio(ctx context.Context, config, data string) error {
 	ready, cancel := startup(ctx, g)
 	<-ready
 	cancel()
+	following, unfollow := context.WithCancel(ctx)
+	defer unfollow()
+	go p.follow(following, g, logger)
 	err = g.ServeStdio(ctx, a.in, a.out)
 	if errors.Is(err, context.Canceled) {
 		err = nil

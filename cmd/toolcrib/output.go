@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 )
@@ -44,7 +45,7 @@ func writeJSON(w io.Writer, v any) error {
 // characters.
 func firstLine(text string, width int) string {
 	line, _, more := strings.Cut(strings.TrimSpace(text), "\n")
-	runes := []rune(strings.Join(strings.Fields(line), " "))
+	runes := []rune(printable(strings.Join(strings.Fields(line), " ")))
 	if len(runes) > width {
 		return strings.TrimSpace(string(runes[:width-1])) + "…"
 	}
@@ -52,6 +53,17 @@ func firstLine(text string, width int) string {
 		return string(runes) + "…"
 	}
 	return string(runes)
+}
+
+// printable removes what would control a terminal, as texts come from sources
+// that the reader need not trust.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, text)
 }
 
 // orDash shows that a column is empty.

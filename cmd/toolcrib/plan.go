@@ -1,8 +1,10 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 
@@ -15,7 +17,19 @@ import (
 // plan is what serve and mcp are to open.
 type plan struct {
 	config *gateway.Config
-	demo   *demo.Demo // nil with a configuration
+	file   string      // that the configuration was read from, or empty
+	read   fs.FileInfo // its state before it was read
+	demo   *demo.Demo  // nil with a configuration
+	listen string      // of the flag, or empty
+	stdio  bool        // nothing listens
+}
+
+// address is where to listen with a configuration.
+func (p *plan) address(cfg *gateway.Config) string {
+	if p.stdio {
+		return ""
+	}
+	return cmp.Or(p.listen, cfg.Listen, gateway.DefaultListen)
 }
 
 // makePlan reads the named configuration, or the default one, or starts the
@@ -25,8 +39,9 @@ func makePlan(file string) (*plan, error) {
 		file = defaultConfig
 	}
 	if file != "" {
+		state, _ := os.Stat(file) // Load says what is wrong with it
 		cfg, err := gateway.Load(file)
-		return &plan{config: cfg}, err
+		return &plan{config: cfg, file: file, read: state}, err
 	}
 	self, err := os.Executable()
 	if err != nil {
@@ -40,6 +55,7 @@ func makePlan(file string) (*plan, error) {
 }
 
 func (p *plan) open(ctx context.Context, logger *slog.Logger, data string) (*gateway.Gateway, error) {
+	p.config.Listen = p.address(p.config)
 	opts := &gateway.Options{Logger: logger, DataDir: data, Version: buildVersion()}
 	if p.demo != nil {
 		opts.Register = p.demo.Register()

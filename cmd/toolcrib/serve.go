@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,7 +47,8 @@ state of the process at /healthz and /readyz.
 
 "listening on http://HOST:PORT" on stdout says that it serves. SIGTERM and
 SIGINT let the calls in flight finish within --drain-timeout; a second signal
-ends at once. Without -c and without a ./` + defaultConfig + ` it serves a
+ends at once. A change of the configuration's file is applied while it serves;
+SIGHUP asks for that at once. Without -c and without a ./` + defaultConfig + ` it serves a
 demonstration: tools of every kind that need nothing but this program.`,
 		Args: arity(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), &f) },
@@ -72,8 +72,8 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return err
 	}
-	p.config.Listen = cmp.Or(f.listen, p.config.Listen, gateway.DefaultListen)
-	listener, err := listen(p.config.Listen)
+	p.listen = f.listen
+	listener, err := listen(p.address(p.config))
 	if err != nil {
 		return p.discard(err)
 	}
@@ -123,6 +123,9 @@ func (s *service) run(ctx context.Context, listener net.Listener) error {
 
 	ready, stop := startup(ctx, s.gateway)
 	defer stop()
+	following, unfollow := context.WithCancel(ctx)
+	defer unfollow()
+	go s.plan.follow(following, s.gateway, s.logger)
 	for {
 		select {
 		case <-ready:

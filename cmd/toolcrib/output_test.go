@@ -1,0 +1,50 @@
+package main
+
+import "testing"
+
+func TestFirstLine(t *testing.T) {
+	for _, c := range []struct {
+		text  string
+		width int
+		want  string
+	}{
+		{"", 10, ""},
+		{"  one\ttwo  ", 10, "one two"},
+		{"one\ntwo", 10, "one…"},
+		{"äöüäöü", 4, "äöü…"},
+		{"exact", 5, "exact"},
+		{"red \x1b[31malert\a\u009b", 40, "red [31malert"},
+	} {
+		if got := firstLine(c.text, c.width); got != c.want {
+			t.Errorf("firstLine(%q, %d): got %q, want %q", c.text, c.width, got, c.want)
+		}
+	}
+}
+
+func TestProgramMadeByGoRun(t *testing.T) {
+	cache := "/home/ann/gocache/1f/1f0e0d0c0b0a090807060504030201001f0e0d0c0b0a09080706050403020100-d/toolcrib"
+	for path, want := range map[string]bool{
+		"/tmp/go-build123/b001/exe/toolcrib":         true,
+		"/home/ann/.cache/go-build/1f/1f-d/toolcrib": true,
+		cache:                             true,
+		"/usr/local/bin/toolcrib":         false,
+		"/home/ann/go/bin/toolcrib":       false,
+		"/home/ann/my-go-builds/toolcrib": false,
+	} {
+		if got := goRan(path); got != want {
+			t.Errorf("%s: got %v, want %v", path, got, want)
+		}
+	}
+}
+
+func TestQuoted(t *testing.T) {
+	for path, want := range map[string]string{
+		"/usr/bin/toolcrib": "/usr/bin/toolcrib",
+		"/my tools/crib":    "'/my tools/crib'",
+		"/it's/crib":        `'/it'\''s/crib'`,
+	} {
+		if got := quoted(path); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
+}
