@@ -33,7 +33,8 @@ type ListFilter struct {
 	Scopes []string `json:"scopes,omitempty"`
 	// Transports lists how the tool is reached, such as "mcp".
 	Transports []string `json:"transports,omitempty"`
-	// Sources lists where the tool comes from.
+	// Sources lists where the tool comes from, as Summary.Source gives it, such
+	// as "mcp:github", or without the kind: "github".
 	Sources []string `json:"sources,omitempty"`
 	// Loading lists "always" and "deferred".
 	Loading []string `json:"loading,omitempty"`
@@ -195,7 +196,13 @@ func (f *ListFilter) selects(t *Summary) bool {
 		}
 	}
 	return oneOf(f.Scopes, t.Scope) && oneOf(f.Transports, t.Transport) &&
-		oneOf(f.Sources, t.Source) && oneOf(f.Loading, t.Loading)
+		fromOneOf(f.Sources, t.Source) && oneOf(f.Loading, t.Loading)
+}
+
+// fromOneOf reports whether a source is listed, with its kind or without.
+func fromOneOf(list []string, source string) bool {
+	_, name, _ := strings.Cut(source, ":")
+	return oneOf(list, source) || name != "" && slices.Contains(list, name)
 }
 
 func oneOf(list []string, word string) bool { return len(list) == 0 || slices.Contains(list, word) }

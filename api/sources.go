@@ -5,7 +5,7 @@ import "context"
 // Source is the state of something that tools come from.
 type Source struct {
 	Name string `json:"name"`
-	// Kind is "mcp", "openapi", "manifest" and the like.
+	// Kind is "mcp", "openapi", "http_manifest" and the like.
 	Kind string `json:"kind"`
 	// State is a word such as "ready", "connecting" or "down".
 	State string `json:"state"`
