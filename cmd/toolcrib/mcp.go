@@ -58,7 +58,7 @@ func (a *app) serveStdio(ctx context.Context, config, data string) error {
 	if errors.Is(err, context.Canceled) {
 		err = nil
 	}
-	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), p.drainLimit(0))
 	defer cancel()
 	return errors.Join(err, g.Close(end), p.close(end))
 }

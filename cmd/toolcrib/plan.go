@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -30,6 +31,13 @@ func (p *plan) address(cfg *gateway.Config) string {
 		return ""
 	}
 	return cmp.Or(p.listen, cfg.Listen, gateway.DefaultListen)
+}
+
+// drainLimit is how long calls in flight may take at the end: what the flag
+// says unless it is zero, else what the configuration says.
+func (p *plan) drainLimit(flag time.Duration) time.Duration {
+	configured := time.Duration(p.config.Limits.DrainTimeoutMS) * time.Millisecond
+	return cmp.Or(flag, configured, drainLimit)
 }
 
 // makePlan reads the named configuration, or the default one, or starts the

@@ -23,8 +23,8 @@ const (
 	// sources; what comes later is added while the program serves.
 	startLimit = 10 * time.Second
 	// drainLimit is how long calls in flight may take after the end was asked
-	// for, unless a flag says otherwise.
-	drainLimit = 10 * time.Second
+	// for, unless a flag or the configuration says otherwise.
+	drainLimit = 20 * time.Second
 	// repeatLimit is how soon the same signal counts as the one before.
 	repeatLimit = 250 * time.Millisecond
 	// headerLimit bounds how long a connection may take to send its header.
@@ -57,7 +57,7 @@ demonstration: tools of every kind that need nothing but this program.`,
 	flags.StringVarP(&f.config, "config", "c", "", "configuration")
 	flags.StringVar(&f.listen, "listen", "", "host:port to listen on (default that of the configuration, or "+gateway.DefaultListen+")")
 	flags.StringVar(&f.data, "data", "", "folder for state (default that of the configuration)")
-	flags.DurationVar(&f.drain, "drain-timeout", drainLimit, "how long calls in flight may take after SIGTERM")
+	flags.DurationVar(&f.drain, "drain-timeout", 0, "how long calls in flight may take after SIGTERM (default that of the configuration, or 20s)")
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 	_ = cmd.MarkFlagDirname("data")
 	return cmd
@@ -82,7 +82,7 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return p.discard(err)
 	}
-	s := &service{app: a, plan: p, gateway: g, logger: logger, drain: f.drain, url: "http://" + listener.Addr().String()}
+	s := &service{app: a, plan: p, gateway: g, logger: logger, drain: p.drainLimit(f.drain), url: "http://" + listener.Addr().String()}
 	return s.run(ctx, listener)
 }
 
