@@ -33,7 +33,7 @@ func newMailbox(dropped *atomic.Int64) *mailbox {
 func (m *mailbox) put(n notification) {
 	m.mu.Lock()
 	if len(m.queue) >= maxMail {
-		m.queue = append(m.queue[:0], m.queue[1:]...)
+		m.queue = m.queue[1:]
 		m.dropped.Add(1)
 	}
 	m.queue = append(m.queue, n)
