@@ -50,13 +50,15 @@ This page is generated from the results that the tests hold toolcrib to; ` + "`m
 The [MCP conformance suite](https://www.npmjs.com/package/@modelcontextprotocol/conformance) {{.Suite}} runs its
 server scenarios against ` + "`toolcrib serve`" + ` in front of the Go SDK's fixture server, whose tools keep their
 names (` + "`prefix: none`" + `). The column *fixture* is the same suite against that server alone, so that a
-scenario the fixture itself does not pass can be told from one that toolcrib does not pass yet.
+scenario the fixture itself does not pass can be told from one that toolcrib does not pass yet. The numbers are
+checks passed of checks made; the suite leaves out checks of what a server does not advertise. Only scenarios of the kind
+*required* count towards conformance.
 {{range .Revisions}}
 ## Revision {{.Revision}}
 
 {{.RequiredPassed}} of {{.Required}} required scenarios pass. Checks passed/failed over all scenarios: {{.Sum}} (fixture alone {{.FixtureSum}}).
 
-| scenario | counts | fixture | toolcrib | failed checks |
+| scenario | kind | fixture | toolcrib | failed checks |
 |---|---|---|---|---|
 {{range .Rows}}| {{.Scenario}} | {{.Kind}} | {{.Fixture}} | {{.Toolcrib}} | {{.Failing}} |
 {{end}}{{end}}`))
@@ -114,7 +116,11 @@ func pageOf(revision string, alone, through []result) pageRevision {
 	return out
 }
 
+// cell is a verdict with its counts. A scenario that checked nothing is not called passed.
 func cell(r result) string {
+	if r.Passed+r.Failed == 0 {
+		return "no checks"
+	}
 	return fmt.Sprintf("%s %d/%d", r.verdict(), r.Passed, r.Passed+r.Failed)
 }
 
