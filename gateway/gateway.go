@@ -269,8 +269,9 @@ func (g *Gateway) local(ctx context.Context, session string) context.Context {
 const localName = "local"
 
 // Close drains: new calls are refused, calls under way may end until ctx does,
-// then sources and sessions are closed and children end. It may be called more
-// than once; later calls return what the first did.
+// then sources and sessions are closed and children end. It returns an error
+// that wraps that of ctx when calls had to be left behind. It may be called
+// more than once; later calls return what the first did.
 func (g *Gateway) Close(ctx context.Context) error {
 	drained := g.calls.close()
 	g.reloading.Lock()
@@ -278,12 +279,14 @@ func (g *Gateway) Close(ctx context.Context) error {
 	if g.closed {
 		return g.closeErr
 	}
+	var err error
 	select {
 	case <-drained:
+		err = g.closeEntrances(ctx)
 	case <-ctx.Done():
-		g.log.Warn("calls were still running when the gateway was closed")
+		err = fmt.Errorf("gateway: calls were still running when it was closed: %w", ctx.Err())
+		_ = g.closeEntrances(ctx) // cuts off the same calls, and says so again
 	}
-	err := g.closeEntrances(ctx)
 	g.end()
 	err = errors.Join(err, closeSources(ctx, g.running()))
 	g.retiring.Wait()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/toolcrib/toolcrib/tools"
@@ -57,7 +58,16 @@ func convert(_ context.Context, in ConvertArgs) (ConvertResult, error) {
 	if from.of != to.of {
 		return ConvertResult{}, refuse("%s measures %s and %s measures %s", in.From, from.of, in.To, to.of)
 	}
-	return ConvertResult{Value: (in.Value*from.factor + from.offset - to.offset) / to.factor, Unit: in.To}, nil
+	return ConvertResult{Value: round((in.Value*from.factor + from.offset - to.offset) / to.factor), Unit: in.To}, nil
+}
+
+// round keeps 12 digits, so that 100 °C is 212 °F and not a little less.
+func round(v float64) float64 {
+	short, err := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 12, 64), 64)
+	if err != nil {
+		return v // out of range
+	}
+	return short
 }
 
 // refuse is the answer to a request that another attempt would not mend.
