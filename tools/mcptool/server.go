@@ -25,6 +25,8 @@ type Server struct {
 	http    http.RoundTripper
 	changes changes
 	shared  *uplink
+	// transport returns the transport of one connection.
+	transport func() mcpwire.Transport
 
 	listing sync.Mutex // one list is read at a time
 
@@ -64,6 +66,7 @@ func New(cfg *Config) (*Server, error) {
 	if s.http == nil && c.TransportMode == TransportStreamableHTTP {
 		s.http = newHTTPTransport()
 	}
+	s.transport = s.newTransport
 	s.shared = s.newUplink()
 	return s, nil
 }
@@ -184,8 +187,8 @@ func (s *Server) note(err error) {
 	}
 }
 
-// transport returns a transport for one connection.
-func (s *Server) transport() mcpwire.Transport {
+// newTransport returns the transport that the configuration asks for.
+func (s *Server) newTransport() mcpwire.Transport {
 	if s.cfg.TransportMode == TransportStdio {
 		return &mcpwire.ChildTransport{Command: s.cfg.Command, Dir: s.cfg.Dir, Env: childEnv(s.cfg.Env), Stderr: s.stderr.line}
 	}

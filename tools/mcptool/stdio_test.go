@@ -103,7 +103,10 @@ func TestArgumentsCrossAsTheyAre(t *testing.T) {
 
 func TestLargeResult(t *testing.T) {
 	t.Parallel()
-	const size = 50 << 20
+	size := 50 << 20
+	if raceDetector { // which takes half a minute for it
+		size = 5 << 20
+	}
 	big := discover(t, start(t, childConfig(t, "plain")))["big"]
 	r := invoke(t, big, `{"n":`+strconv.Itoa(size)+`}`)
 	if s, ok := r.Value.(string); !ok || len(s) != size || len(r.Wire) < size {
