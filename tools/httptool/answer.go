@@ -1,6 +1,7 @@
 package httptool
 
 import (
+	"bytes"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -20,6 +21,9 @@ import (
 	"github.com/toolcrib/toolcrib/tools"
 )
 
+// byteOrderMark may stand before UTF-8 text, and is not part of it.
+const byteOrderMark = "\xEF\xBB\xBF"
+
 // maxExcerpt bounds how much of an error's body is shown, in bytes.
 const maxExcerpt = 1500
 
@@ -32,6 +36,7 @@ func (c *caller) answer(ctx context.Context, out *outgoing, resp *http.Response)
 	if err != nil {
 		return tools.ToolResult{}, err
 	}
+	body = bytes.TrimPrefix(body, []byte(byteOrderMark))
 	kind, params, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	res := result(out, resp, kind, params["charset"], body)
 	res.Provider = map[string]any{"http_status": resp.StatusCode, "content_type": resp.Header.Get("Content-Type")}
@@ -46,7 +51,7 @@ func (c *caller) answer(ctx context.Context, out *outgoing, resp *http.Response)
 // read returns the whole body, or an error when it is longer than the limit or
 // breaks off.
 func (c *caller) read(ctx context.Context, out *outgoing, resp *http.Response) ([]byte, error) {
-	if resp.ContentLength > c.limit {
+	if resp.ContentLength > c.limit && out.method != http.MethodHead {
 		return nil, c.tooLong(out)
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, c.limit+1))

@@ -127,7 +127,11 @@ func (a *Auth) apply(req *http.Request) ([]string, error) {
 	}
 	switch {
 	case a.Cookie != "":
-		req.Header.Add("Cookie", a.Cookie+"="+secret)
+		cookie := a.Cookie + "=" + secret
+		if others := req.Header.Get("Cookie"); others != "" {
+			cookie = others + "; " + cookie
+		}
+		req.Header.Set("Cookie", cookie)
 	case a.Kind == AuthBasic:
 		encoded := base64.StdEncoding.EncodeToString([]byte(secret))
 		req.Header.Set(or(a.Header, "Authorization"), "Basic "+encoded)

@@ -92,6 +92,7 @@ type outgoing struct {
 	body   []byte
 	auth   *Auth
 	hidden []string // values that no error may show
+	bare   bool     // goes without the credentials of Network.Wrap
 }
 
 // A trip follows one request on its way.
@@ -127,7 +128,7 @@ func (c *caller) send(ctx context.Context, out *outgoing) (*http.Response, error
 	if err != nil {
 		return nil, refuse(out.label, err)
 	}
-	trusted := true
+	trusted := !out.bare
 	for hop := 0; ; hop++ {
 		resp, err := c.trip(req, out, trusted)
 		if err != nil {

@@ -50,5 +50,6 @@
 // refused. Private, loopback and link-local addresses are refused when they
 // are dialled, unless Network.AllowPrivate is set. Redirects are followed up
 // to five times; to another origin goes nothing but a bare GET. Secrets are
-// removed from every error.
+// removed from every error. Credentials go to the servers that the document
+// names: set ServerURL where the document is not to be trusted with that.
 package httptool

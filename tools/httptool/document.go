@@ -20,6 +20,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
+	"github.com/toolcrib/toolcrib/tools"
 )
 
 // The bounds of what is read to describe one API.
@@ -40,6 +41,21 @@ type DocumentError struct {
 	Line, Column int
 	// Message says what is wrong.
 	Message string
+
+	cause error
+}
+
+// Unwrap returns what kept the document from being read, or nil.
+func (e *DocumentError) Unwrap() error { return e.cause }
+
+// unreadable is the error of a document that could not be had.
+func unreadable(document string, err error) *DocumentError {
+	e := &DocumentError{Document: document, Message: err.Error(), cause: err}
+	var failed *tools.Error
+	if errors.As(err, &failed) {
+		e.Message = failed.SafeMessage()
+	}
+	return e
 }
 
 // Error returns "document:line:column: message (at #/pointer)".
@@ -255,7 +271,7 @@ func (l *library) open(location string, content []byte) error {
 		content, err = l.openFolder(location, doc)
 	}
 	if err != nil {
-		return &DocumentError{Document: doc.name, Message: err.Error()}
+		return unreadable(doc.name, err)
 	}
 	l.root = doc
 	return l.add(doc, content)
@@ -330,7 +346,7 @@ func (l *library) fetch(u *url.URL) ([]byte, error) {
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, documentTimeout)
 	defer cancel()
-	out := &outgoing{label: "GET " + shownLocation(u.String()), method: http.MethodGet, url: u, header: http.Header{}}
+	out := &outgoing{label: "GET", method: http.MethodGet, url: u, header: http.Header{}, bare: true}
 	out.header.Set("Accept", "application/json, application/yaml;q=0.9, */*;q=0.5")
 	resp, err := l.caller.send(ctx, out)
 	if err != nil {
@@ -346,7 +362,7 @@ func (l *library) fetch(u *url.URL) ([]byte, error) {
 // add parses a document and keeps it.
 func (l *library) add(doc *document, content []byte) error {
 	doc.members = map[string]map[string]json.RawMessage{}
-	content = bytes.TrimPrefix(content, []byte("\xEF\xBB\xBF"))
+	content = bytes.TrimPrefix(content, []byte(byteOrderMark))
 	if rawjson.KindOf(content) == rawjson.KindObject && rawjson.Valid(content) {
 		doc.raw = content
 	} else if err := doc.parse(content); err != nil {

@@ -69,6 +69,8 @@ func NewManifest(cfg ManifestConfig) (*Manifest, error) {
 		line, column, message := yamlPosition(err)
 		return nil, &DocumentError{Document: r.file, Line: line, Column: column, Message: message}
 	}
+	r.anchors = anchors{}
+	ast.Walk(r.anchors, root)
 	m.read(r, root)
 	if len(r.faults) > 0 {
 		return nil, errors.Join(r.faults...)

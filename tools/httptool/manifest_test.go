@@ -154,6 +154,25 @@ func TestManifestFaults(t *testing.T) {
 	}
 }
 
+func TestManifestAnchors(t *testing.T) {
+	m, err := manifest(t, `tools:
+  - name: a
+    method: POST
+    url_template: https://h.example/x
+    args_schema: &schema {type: object, properties: {n: &n {type: integer}}}
+    tags: &tags [x]
+  - {name: b, method: POST, url_template: "https://h.example/y", tags: *tags, args_schema: *schema, out_schema: {items: *n}}
+`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d, _ := attach(t, m).Resolve("b")
+	if string(d.Tool.ArgsSchema) != `{"type":"object","properties":{"n":{"type":"integer"}}}` || len(d.Tool.Tags) != 1 ||
+		string(d.Tool.OutSchema) != `{"items":{"type":"integer"}}` {
+		t.Errorf("got %+v", d.Tool)
+	}
+}
+
 func TestDefaultSecrets(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(file, []byte("from-file\n"), 0o600); err != nil {

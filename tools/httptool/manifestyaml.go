@@ -23,8 +23,39 @@ type yamlObject struct {
 
 // A manifestReader collects the faults of one file.
 type manifestReader struct {
-	file   string
-	faults []error
+	file    string
+	faults  []error
+	anchors anchors
+}
+
+// anchors are the named nodes of a file.
+type anchors map[string]ast.Node
+
+// Visit implements ast.Visitor.
+func (a anchors) Visit(n ast.Node) ast.Visitor {
+	if named, ok := n.(*ast.AnchorNode); ok {
+		a[named.Name.GetToken().Value] = named.Value
+	}
+	return a
+}
+
+// plain returns what an anchor names or an alias stands for.
+func (a anchors) plain(n ast.Node) ast.Node {
+	for range maxYAMLDepth {
+		switch v := n.(type) {
+		case *ast.AnchorNode:
+			n = v.Value
+		case *ast.AliasNode:
+			target, ok := a[v.Value.GetToken().Value]
+			if !ok {
+				return n
+			}
+			n = target
+		default:
+			return n
+		}
+	}
+	return n
 }
 
 func (r *manifestReader) faultf(n ast.Node, format string, args ...any) {
@@ -36,7 +67,7 @@ func (r *manifestReader) faultf(n ast.Node, format string, args ...any) {
 func (r *manifestReader) object(n ast.Node, what string, known ...string) *yamlObject {
 	o := &yamlObject{reader: r, node: n, members: map[string]ast.Node{}, keys: map[string]ast.Node{}}
 	var values []*ast.MappingValueNode
-	switch v := n.(type) {
+	switch v := r.anchors.plain(n).(type) {
 	case *ast.MappingNode:
 		values = v.Values
 	case *ast.MappingValueNode:
@@ -52,7 +83,7 @@ func (r *manifestReader) object(n ast.Node, what string, known ...string) *yamlO
 			r.faultf(m.Key, "unknown key %q in %s: %s", key, what, suggestion(key, known))
 			continue
 		}
-		o.members[key], o.keys[key] = m.Value, m.Key
+		o.members[key], o.keys[key] = r.anchors.plain(m.Value), m.Key
 	}
 	return o
 }
@@ -173,7 +204,7 @@ func (o *yamlObject) choice(key string, words ...string) string {
 func (o *yamlObject) texts(key string) []string {
 	var list []string
 	for _, n := range o.list(key) {
-		s, ok := n.(*ast.StringNode)
+		s, ok := o.reader.anchors.plain(n).(*ast.StringNode)
 		if !ok {
 			o.reader.faultf(n, "expected an element of %s to be text, found %s", key, kindText(n))
 			continue
@@ -237,7 +268,8 @@ func (o *yamlObject) json(key string) json.RawMessage {
 		}
 		return raw
 	}
-	raw, err := yamlToJSON(n)
+	c := yamlConverter{anchors: o.reader.anchors}
+	raw, err := c.append(nil, n, 0)
 	if err != nil {
 		o.reader.faultf(n, "%s: %v", key, err)
 	}

@@ -202,7 +202,9 @@ func TestRedirects(t *testing.T) {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /x", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/same", http.StatusFound) })
 	mux.HandleFunc("GET /same", answerJSON)
-	mux.HandleFunc("POST /x", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/same", 307) })
+	mux.HandleFunc("POST /x", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/same", http.StatusTemporaryRedirect)
+	})
 	mux.HandleFunc("POST /same", answerJSON)
 	srv, saw := serve(t, mux.ServeHTTP)
 	headers := func(cfg *httptool.OpenAPIConfig) {
@@ -220,7 +222,9 @@ func TestRedirects(t *testing.T) {
 		t.Errorf("307: %+v", got)
 	}
 
-	away, _ := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL+"/away", 307) })
+	away, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, other.URL+"/away", http.StatusTemporaryRedirect)
+	})
 	cat = single(t, away.URL, headers)
 	call(t, cat, "api_get", `{}`)
 	got := otherSaw()
@@ -234,7 +238,7 @@ func TestRedirects(t *testing.T) {
 	}
 	mustContain(t, callError(t, cat, "api_post", `{"body":1}`).Error(), "another origin")
 
-	loop, _ := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x", 302) })
+	loop, _ := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "/x", http.StatusFound) })
 	mustContain(t, raw(t, single(t, loop.URL, nil)).Message, "more than 5 redirects")
 }
 

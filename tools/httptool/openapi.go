@@ -226,7 +226,7 @@ func (s *OpenAPI) read(ctx context.Context) (list []tools.ToolDescriptor, refuse
 	if err := r.security(); err != nil {
 		return nil, nil, nil, err
 	}
-	ops, problems := lib.operations()
+	ops, refused := lib.operations()
 	names := s.names(ops)
 	for i := range ops {
 		if !s.selected(&ops[i], names[i]) {
@@ -240,7 +240,7 @@ func (s *OpenAPI) read(ctx context.Context) (list []tools.ToolDescriptor, refuse
 		list = append(list, d)
 	}
 	slices.SortStableFunc(list, func(a, b tools.ToolDescriptor) int { return cmp.Compare(a.Tool.Name, b.Tool.Name) })
-	return list, refused, append(problems, r.problems...), nil
+	return list, refused, r.problems, nil
 }
 
 // names gives each operation its canonical name. Characters that are not

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -209,6 +210,9 @@ func TestReferencedFiles(t *testing.T) {
 	}
 	mustContain(t, string(d.Tool.ArgsSchema), `"$defs":{"Kind":{"enum":["cat","dog"]}}`)
 	mustContain(t, src.Check(context.Background()).Error(), "cannot resolve $ref", "outside.yaml")
+	if names := fmt.Sprint(src.Refused()); !strings.Contains(names, "api_out") || !strings.Contains(names, "/gone") {
+		t.Errorf("refused: %v", names)
+	}
 }
 
 func TestBadDocuments(t *testing.T) {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
+	"github.com/toolcrib/toolcrib/tools"
 )
 
 // version returns the version that an OpenAPI document declares.
@@ -55,24 +56,21 @@ func (o *operation) label() string { return o.method + " " + o.path }
 
 func (o *operation) id() string { return o.node.text("operationId") }
 
-// operations lists every operation of the document, in its order.
-func (l *library) operations() ([]operation, []error) {
-	var (
-		list     []operation
-		problems []error
-	)
+// operations lists every operation of the document, in its order, and the
+// paths whose $ref leads nowhere.
+func (l *library) operations() (list []operation, refused []tools.Refusal) {
 	for path, item := range l.root.top("paths").members {
 		if !strings.HasPrefix(path, "/") {
 			continue // an extension
 		}
 		resolved, err := l.deref(item)
 		if err != nil {
-			problems = append(problems, err)
+			refused = append(refused, tools.Refusal{Name: path, Err: err})
 			continue
 		}
 		list = append(list, itemOperations(path, resolved)...)
 	}
-	return list, problems
+	return list, refused
 }
 
 func itemOperations(path string, item node) []operation {
