@@ -2,9 +2,11 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log"
 	"net"
+	"net/http"
 	"os/signal"
 	"syscall"
 	"time"
@@ -37,10 +39,15 @@ func serve(ctx context.Context, ln net.Listener) error {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
-		defer cancel()
-		_ = g.Close(closing) // Serve closed it already, unless it could not begin
-	}()
-	return g.Serve(ctx, ln)
+	server := &http.Server{Handler: g.Handler(), ReadHeaderTimeout: 10 * time.Second}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(ln) }()
+	select {
+	case <-ctx.Done():
+	case err = <-failed:
+	}
+	// Calls under way may finish: first those of the gateway, then the answers.
+	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	return errors.Join(err, g.Close(closing), server.Shutdown(closing))
 }

@@ -11,25 +11,23 @@ import (
 	"github.com/toolcrib/toolcrib/tools/inproc"
 )
 
-// CountArgs are the arguments, as a model sends them.
-type CountArgs struct {
+type countArgs struct {
 	Text  string `json:"text" jsonschema:"the text whose words are counted"`
 	Least int    `json:"least" jsonschema:"description=letters that a word has at least,minimum=1,default=1"`
 }
 
-// CountResult is the result, as a model reads it.
-type CountResult struct {
+type countResult struct {
 	Words int `json:"words"`
 }
 
-func count(_ context.Context, in CountArgs) (CountResult, error) {
+func count(_ context.Context, in countArgs) (countResult, error) {
 	words := 0
 	for word := range strings.FieldsSeq(in.Text) {
 		if len(word) >= in.Least {
 			words++
 		}
 	}
-	return CountResult{Words: words}, nil
+	return countResult{Words: words}, nil
 }
 
 func main() {
@@ -40,14 +38,8 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-
-	ctx := context.Background()
-	res, err := tools.Invoke(ctx, cat, "text.count", []byte(`{"text":"to be or not to be","least":3}`))
-	if err != nil {
-		log.Fatal(err)
+	for _, args := range []string{`{"text":"to be or not to be","least":3}`, `{"txt":"to be"}`} {
+		res, err := tools.Invoke(context.Background(), cat, "text.count", []byte(args))
+		fmt.Println(string(res.Structured), err)
 	}
-	fmt.Println(string(res.Structured), res.Value.(CountResult).Words)
-
-	_, err = tools.Invoke(ctx, cat, "text.count", []byte(`{"txt":"to be"}`))
-	fmt.Println(err)
 }

@@ -3,6 +3,6 @@ package main
 func Example() {
 	main()
 	// Output:
-	// {"words":1} 1
-	// tools: invalid arguments: "text.count": unexpected property "txt"; missing required property "text"
+	// {"words":1} <nil>
+	//  tools: invalid arguments: "text.count": unexpected property "txt"; missing required property "text"
 }
