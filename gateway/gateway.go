@@ -114,23 +114,20 @@ func (g *Gateway) startAll(specs []sourceSpec) {
 	g.noteEntries()
 }
 
-// prepare checks a configuration and resolves what it refers to.
+// prepare checks a configuration and resolves what it refers to. Everything
+// that would keep it from starting is reported at once.
 func prepare(cfg *Config, opts *Options) ([]sourceSpec, error) {
 	if err := cfg.check().once().sorted(); err != nil {
 		return nil, err
 	}
-	if err := cfg.Unavailable(); err != nil {
-		return nil, err
-	}
-	if err := cfg.checkListen(); err != nil {
-		return nil, err
-	}
-	return cfg.sourceSpecs(opts.resolved())
+	list, faults := cfg.sourceSpecs(opts.resolved())
+	faults = slices.Concat(cfg.unavailable(), cfg.checkListen()).followedBy(faults)
+	return list, faults.once().sorted()
 }
 
 // checkListen refuses an address that others can reach, as long as there is no
 // authentication that would tell who they are.
-func (c *Config) checkListen() error {
+func (c *Config) checkListen() ConfigErrors {
 	if c.Listen == "" || loopback(c.Listen) {
 		return nil
 	}

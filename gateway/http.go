@@ -3,8 +3,6 @@ package gateway
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -12,13 +10,13 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 )
 
 // Handler serves everything that the gateway offers over HTTP: MCP below /mcp,
-// the JSON protocol below /v1/, and /healthz and /readyz. Callers are the local
-// one; a request whose Host or Origin is not of this machine is refused, so
-// that no page of a browser can call.
+// the JSON protocol below /v1/, and /healthz and /readyz. Everyone who calls is
+// the local caller. So a request is refused that arrived at an address which
+// other machines reach, or whose Host or Origin is not of this machine, as a
+// page in a browser would send it.
 func (g *Gateway) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", g.mcp)
@@ -67,6 +65,10 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 	cfg := g.config()
 	hosts, origins := cfg.AllowedHosts, cfg.AllowedOrigins
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && !sameMachine(addr) {
+			http.Error(w, "this address is reached by other machines, and there is no authentication", http.StatusForbidden)
+			return
+		}
 		if !allowedHost(r.Host, hosts) {
 			http.Error(w, "this Host is not served; add it to allowed_hosts", http.StatusForbidden)
 			return
@@ -77,6 +79,13 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// sameMachine reports whether addr is reached from this machine only: loopback, or
+// not of a network at all.
+func sameMachine(addr net.Addr) bool {
+	tcp, ok := addr.(*net.TCPAddr)
+	return !ok || tcp.IP.IsLoopback()
 }
 
 func allowedHost(host string, more []string) bool {
@@ -102,31 +111,6 @@ func ownHost(name string) bool {
 
 func containsFold(list []string, s string) bool {
 	return slices.ContainsFunc(list, func(have string) bool { return strings.EqualFold(have, s) })
-}
-
-// Serve answers on ln until ctx ends, then drains within
-// limits.drain_timeout_ms and closes the gateway and ln. It returns nil after
-// a clean end.
-func (g *Gateway) Serve(ctx context.Context, ln net.Listener) error {
-	if !loopback(ln.Addr().String()) {
-		return errors.Join(fmt.Errorf("gateway: %s is an address that other machines reach, and this version has no authentication", ln.Addr()), ln.Close())
-	}
-	server := &http.Server{Handler: g.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		BaseContext: func(net.Listener) context.Context { return context.WithoutCancel(ctx) }}
-	failed := make(chan error, 1)
-	go func() { failed <- server.Serve(ln) }()
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-failed:
-	}
-	closing, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.config().Limits.drainTimeout())
-	defer cancel()
-	err = errors.Join(err, g.Close(closing))
-	if server.Shutdown(closing) != nil {
-		err = errors.Join(err, server.Close())
-	}
-	return err
 }
 
 // ServeStdio answers one MCP client on a pair of pipes until in ends, and

@@ -64,44 +64,27 @@ func TestHandler(t *testing.T) {
 	}
 }
 
-func TestServe(t *testing.T) {
-	g, err := gateway.Open(bounded(t), parse(t, "tools: {built_in: [text.echo], mcp_servers: ["+child("kid")+"]}"), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := g.Ready(bounded(t)); err != nil {
-		t.Fatal(err)
-	}
-	ln, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, stop := context.WithCancel(context.Background())
-	served := make(chan error, 1)
-	go func() { served <- g.Serve(ctx, ln) }()
-	transport := &http.Transport{}
-	defer transport.CloseIdleConnections()
-	session := connect(t, &mcp.StreamableClientTransport{Endpoint: "http://" + ln.Addr().String() + "/mcp", HTTPClient: &http.Client{Transport: transport}})
+func TestMCPOverHTTP(t *testing.T) {
+	g := open(t, parse(t, "tools: {built_in: [text.echo], mcp_servers: ["+child("kid")+"]}"), nil)
+	server := httptest.NewServer(g.Handler())
+	defer server.Close()
+	session := connect(t, &mcp.StreamableClientTransport{Endpoint: server.URL + "/mcp", HTTPClient: server.Client()})
 	tryMCP(t, session)
-	stop()
-	if err := <-served; err != nil {
-		t.Errorf("serve: %v", err)
-	}
-	_ = session.Close()
-	if conn, err := net.Dial("tcp", ln.Addr().String()); err == nil {
-		conn.Close()
-		t.Error("the address is still served")
+	if err := session.Close(); err != nil {
+		t.Errorf("close: %v", err)
 	}
 }
 
-func TestServeRefusesAPublicAddress(t *testing.T) {
-	g := open(t, nil, nil)
-	ln, err := net.Listen("tcp", "0.0.0.0:0")
-	if err != nil {
-		t.Skip("no public address here:", err)
-	}
-	if err := g.Serve(bounded(t), ln); err == nil || !strings.Contains(err.Error(), "no authentication") {
-		t.Errorf("err = %v", err)
+func TestHandlerRefusesAPublicAddress(t *testing.T) {
+	h := open(t, nil, nil).Handler()
+	for ip, status := range map[string]int{"127.0.0.1": http.StatusOK, "::1": http.StatusOK, "192.0.2.7": http.StatusForbidden} {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost/healthz", nil)
+		r = r.WithContext(context.WithValue(r.Context(), http.LocalAddrContextKey, net.Addr(&net.TCPAddr{IP: net.ParseIP(ip), Port: 80})))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, r)
+		if w.Code != status {
+			t.Errorf("%s: %d %s", ip, w.Code, w.Body)
+		}
 	}
 }
 

@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"slices"
-	"time"
 
 	"github.com/toolcrib/toolcrib/tools/builtin"
 )
@@ -154,67 +152,4 @@ func (g *Gateway) retire(old, next *source) {
 			g.log.Warn("the old source was not closed cleanly", "error", err.Error())
 		}
 	})
-}
-
-// followEvery is how often Follow looks at the file.
-const followEvery = time.Second
-
-// Follow reloads the configuration from path whenever that file changes, until
-// ctx ends. A file that is wrong is refused with its faults in the log, and the
-// gateway serves on as before.
-func (g *Gateway) Follow(ctx context.Context, path string) {
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
-	f := follower{g: g, path: path, applied: stamp(path)}
-	f.seen = f.applied
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-tick.C:
-			f.look(ctx)
-		}
-	}
-}
-
-// follower remembers which state of a file was applied.
-type follower struct {
-	g             *Gateway
-	path          string
-	applied, seen fileStamp
-}
-
-// fileStamp tells one state of a file from another.
-type fileStamp struct {
-	size    int64
-	changed time.Time
-}
-
-func stamp(path string) fileStamp {
-	info, err := os.Stat(path)
-	if err != nil {
-		return fileStamp{}
-	}
-	return fileStamp{info.Size(), info.ModTime()}
-}
-
-// look reloads a file that changed and has been left alone since the last
-// look, so that none is read while it is written.
-func (f *follower) look(ctx context.Context) {
-	now := stamp(f.path)
-	settled := now == f.seen
-	f.seen = now
-	if !settled || now == f.applied || now == (fileStamp{}) {
-		return
-	}
-	f.applied = now
-	cfg, err := Load(f.path)
-	if err == nil {
-		err = f.g.Reload(ctx, cfg)
-	}
-	if err != nil {
-		f.g.log.Error("the changed configuration is refused; the old one serves on", "file", f.path, "error", err.Error())
-		return
-	}
-	f.g.log.Info("the changed configuration is applied", "file", f.path)
 }

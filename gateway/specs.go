@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"strings"
 	"time"
 
@@ -32,8 +33,8 @@ type specs struct {
 }
 
 // sourceSpecs resolves every reference of the configuration and returns its
-// sources, in its order.
-func (c *Config) sourceSpecs(opts Options) ([]sourceSpec, error) {
+// sources, in its order, and what keeps others from being made.
+func (c *Config) sourceSpecs(opts Options) ([]sourceSpec, ConfigErrors) {
 	s := &specs{cfg: c, opts: opts, resolver: newResolver(c.dir)}
 	for i := range c.Tools.MCPServers {
 		s.mcpServer(&c.Tools.MCPServers[i], fmt.Sprintf("tools.mcp_servers[%d]", i))
@@ -44,10 +45,7 @@ func (c *Config) sourceSpecs(opts Options) ([]sourceSpec, error) {
 	for i := range c.Tools.HTTPManifests {
 		s.manifest(&c.Tools.HTTPManifests[i], fmt.Sprintf("tools.http_manifests[%d]", i))
 	}
-	if err := s.faults.sorted(); err != nil {
-		return nil, err
-	}
-	return s.list, nil
+	return s.list, s.faults
 }
 
 // secret returns what the references in text name. What is missing becomes a
@@ -230,4 +228,19 @@ func (s *specs) documentFaults(err error, path string) {
 		}
 		s.faults = append(s.faults, s.cfg.faultAt(path, err.Error(), ""))
 	}
+}
+
+// fileStamp tells one state of a file from another.
+type fileStamp struct {
+	size    int64
+	changed time.Time
+}
+
+// stamp returns the state of a file, or nothing when there is none.
+func stamp(path string) fileStamp {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fileStamp{}
+	}
+	return fileStamp{info.Size(), info.ModTime()}
 }

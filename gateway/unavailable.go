@@ -14,7 +14,9 @@ const notAvailable = "not available in this version"
 // Unavailable returns what the configuration asks for and this version does
 // not have, as ConfigErrors that wrap ErrUnavailable, or nil. Open refuses it;
 // Parse does not, so that one file serves several versions.
-func (c *Config) Unavailable() error {
+func (c *Config) Unavailable() error { return c.unavailable().sorted() }
+
+func (c *Config) unavailable() ConfigErrors {
 	l := &later{cfg: c}
 	t := &c.Tools
 	l.entries(t.Entries)
@@ -33,7 +35,7 @@ func (c *Config) Unavailable() error {
 	l.when(len(t.OAuthProviders) > 0, "tools.oauth_providers", "")
 	l.when(c.Artifacts != Artifacts{}, "artifacts.heavy_output_threshold_bytes", "")
 	l.when(c.Planner.ParallelToolCalls != nil, "planner.parallel_tool_calls", "")
-	return l.err()
+	return l.faults
 }
 
 // later collects what comes with a later version.
@@ -64,5 +66,3 @@ func (l *later) refuse(path, subject string) {
 	e.cause = ErrUnavailable
 	l.faults = append(l.faults, e)
 }
-
-func (l *later) err() error { return l.faults.sorted() }
