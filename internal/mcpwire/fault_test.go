@@ -8,12 +8,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
-	"os/exec"
-	"strconv"
 	"strings"
 	"sync/atomic"
-	"syscall"
 	"testing"
 	"time"
 
@@ -224,111 +220,6 @@ func TestPeerThatDoesNotRead(t *testing.T) {
 	_, err := mcpwire.Connect(ctx, &mcpwire.StreamTransport{Reader: r, Writer: &stuckWriter{make(chan struct{})}},
 		&mcpwire.ClientOptions{Version: mcpwire.Version20250618})
 	if !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("got %v", err)
-	}
-}
-
-func TestNoisyChild(t *testing.T) {
-	tr := child(t, "noisy")
-	ready := make(chan int, 1)
-	first := 0
-	tr.Stderr = func(line string) {
-		if line == "ready" {
-			ready <- first
-			return
-		}
-		first += len(line)
-	}
-	c := connect(t, tr, nil)
-	if n := <-ready; n != 8<<10 {
-		t.Errorf("%d bytes of a line of standard error", n)
-	}
-	if n := c.Stats().Noise; n != 2 {
-		t.Errorf("%d lines of noise", n)
-	}
-}
-
-func TestStubbornChildAndItsChildEnd(t *testing.T) {
-	tr := child(t, "stubborn")
-	tr.CloseGrace = 20 * time.Millisecond
-	grandchild := make(chan string, 1)
-	tr.Stderr = func(line string) { grandchild <- line }
-	c, err := mcpwire.Connect(t.Context(), tr, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	pid := childPID(t, c)
-	gpid, _ := strconv.Atoi(<-grandchild)
-	if err := c.Close(); err != nil {
-		t.Fatal(err)
-	}
-	waitGone(t, pid)
-	waitGone(t, gpid)
-}
-
-func childPID(t testing.TB, c *mcpwire.Client) int {
-	t.Helper()
-	raw, err := c.Call(t.Context(), "test/pid", nil, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, _ := rawjson.Get(raw, "pid")
-	pid, _ := strconv.Atoi(string(v))
-	return pid
-}
-
-// waitGone waits until a process is gone, or a zombie that init has yet to
-// reap.
-func waitGone(t testing.TB, pid int) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		if syscall.Kill(pid, 0) != nil {
-			return
-		}
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil || strings.Contains(string(stat), ") Z ") {
-			return
-		}
-	}
-	t.Errorf("process %d is still there", pid)
-}
-
-func TestChildDiesWithItsParent(t *testing.T) {
-	cmd := exec.Command(os.Args[0])
-	cmd.Env = []string{roleEnv + "=orphan"}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	line, err := bufio.NewReader(out).ReadString('\n')
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, _ := rawjson.Get([]byte(strings.Fields(line)[0]), "pid")
-	pid, _ := strconv.Atoi(string(v))
-	_ = cmd.Process.Kill()
-	_ = cmd.Wait()
-	waitGone(t, pid)
-}
-
-func TestServerThatEndsOnDiscover(t *testing.T) {
-	c := connect(t, child(t, "crash"), nil)
-	if got := c.Server().Version; got != mcpwire.Version20250618 {
-		t.Errorf("version %s", got)
-	}
-	done := callAsync(t.Context(), c, "x", nil)
-	got := <-done
-	if !errors.Is(got.err, mcpwire.ErrClosed) || !strings.Contains(got.err.Error(), "exit status 4") {
-		t.Errorf("a call on a server that ends: %v", got.err)
-	}
-}
-
-func TestCommandThatDoesNotExist(t *testing.T) {
-	_, err := mcpwire.Connect(t.Context(), &mcpwire.ChildTransport{Command: []string{"/no/such/program"}}, nil)
-	if err == nil || !strings.Contains(err.Error(), "/no/such/program") {
 		t.Errorf("got %v", err)
 	}
 }

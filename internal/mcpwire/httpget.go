@@ -44,6 +44,7 @@ type follower struct {
 
 func (f *follower) run() {
 	replaced := f.takeOver()
+	defer f.giveUp(replaced)
 	startEvents(f.w)
 	if writeEvents(f.w, f.server.opts.WriteTimeout, []byte(": open\n\n")) != nil {
 		return
@@ -62,7 +63,7 @@ func (f *follower) run() {
 		select {
 		case <-wake:
 		case <-tick:
-			if writeEvents(f.w, f.server.opts.WriteTimeout, []byte(": keep-alive\n\n")) != nil {
+			if writeEvents(f.w, f.server.opts.WriteTimeout, keepAlive) != nil {
 				return
 			}
 		case <-replaced:
@@ -96,6 +97,16 @@ func (f *follower) takeOver() (replaced <-chan struct{}) {
 		f.seq = log.written
 	}
 	return mine
+}
+
+// giveUp forgets this connection, unless another has taken over.
+func (f *follower) giveUp(mine <-chan struct{}) {
+	log := f.session.log
+	log.mu.Lock()
+	defer log.mu.Unlock()
+	if log.readers[f.stream] == mine {
+		delete(log.readers, f.stream)
+	}
 }
 
 // writeNew writes what there is and returns whether more can come, and a

@@ -25,6 +25,9 @@ func (x *exchange) postStateless(f Frame, meta *requestMeta) {
 	}
 	sess.principal = x.principal
 	p := &postStream{server: x.server, w: x.w}
+	if f.Method == MethodListen {
+		defer p.stayAlive(x.server.opts.KeepAlive)()
+	}
 	result, err := x.server.dispatch(x.ctx, &Request{
 		Method: f.Method, Params: f.Params, ID: f.ID, Session: sess,
 		ProgressToken: meta.progressToken, LogLevel: meta.logLevel, HTTP: x.r, out: p,

@@ -106,6 +106,38 @@ func writeEvents(w http.ResponseWriter, timeout time.Duration, parts ...[]byte) 
 	return rc.Flush()
 }
 
+var keepAlive = []byte(": keep-alive\n\n")
+
+// stayAlive has a comment written to the stream from time to time, once it has
+// begun, until the returned function is called.
+func (p *postStream) stayAlive(every time.Duration) (stop func()) {
+	if every <= 0 {
+		return func() {}
+	}
+	done := make(chan struct{})
+	go func() {
+		tick := time.NewTicker(every)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				p.comment()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() { close(done) }
+}
+
+func (p *postStream) comment() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.started && !p.finished {
+		p.put(keepAlive)
+	}
+}
+
 // finish sends the answers and ends the stream. The status counts where nothing
 // was sent before.
 func (p *postStream) finish(status int, answers ...*answer) {
