@@ -17,6 +17,12 @@ import (
 	"github.com/toolcrib/toolcrib/tools/httptool"
 )
 
+var (
+	_ tools.ToolProvider = (*httptool.OpenAPI)(nil)
+	_ tools.Refuser      = (*httptool.OpenAPI)(nil)
+	_ tools.ToolProvider = (*httptool.Manifest)(nil)
+)
+
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // seen is a request as it arrived.

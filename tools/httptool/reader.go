@@ -157,7 +157,11 @@ func (r *reader) response(o *operation) (json.RawMessage, string) {
 	var kinds []string
 	var source node
 	for media, content := range n.child("content").members {
-		if kind := bareMedia(media); isJSON(kind) {
+		kind := bareMedia(media)
+		if strings.ContainsRune(kind, '*') {
+			kind = "application/json"
+		}
+		if isJSON(kind) {
 			kinds = append(kinds, kind)
 			if !source.ok() {
 				source = content.child("schema")
