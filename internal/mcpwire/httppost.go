@@ -159,6 +159,10 @@ func (x *exchange) postBatch(messages []json.RawMessage, err error) {
 		x.refuseMessage("", notAMessage([]byte("[]")))
 		return
 	}
+	if limit := x.server.opts.MaxInFlight; len(messages) > limit {
+		x.refuseMessage("", Errorf(CodeInvalidRequest, "invalid request: a batch may have %d messages", limit))
+		return
+	}
 	sess.use.begin()
 	defer sess.use.end()
 	p := &postStream{server: x.server, w: x.w, session: sess, batch: true}
