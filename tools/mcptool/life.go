@@ -64,14 +64,36 @@ func (s *Server) newUplink() *uplink {
 	return u
 }
 
-// open makes one connection. A connection that callers share says that it has
-// nobody to ask: a request of the server does not tell whose call it belongs to.
+// open makes one connection. A server of the stateful era is first asked for
+// the revision that it spoke last time, which spares it the question whether
+// it knows the other era: some are silent, and some end.
 func (s *Server) open(ctx context.Context) (*mcpwire.Client, error) {
 	s.stderr.begin()
+	if last := s.spoken.Load(); last != nil && s.cfg.Version == "" {
+		client, err := s.dial(ctx, *last)
+		var unanswered *mcpwire.CallError
+		if err == nil || errors.As(err, &unanswered) {
+			return client, err
+		}
+		s.spoken.Store(nil)
+	}
+	client, err := s.dial(ctx, s.cfg.Version)
+	if err != nil {
+		return nil, err
+	}
+	if peer := client.Server(); peer.Era == mcpwire.EraStateful {
+		s.spoken.Store(&peer.Version)
+	}
+	return client, nil
+}
+
+// dial opens a transport. A connection that callers share says that it has
+// nobody to ask: a request of the server does not tell whose call it belongs to.
+func (s *Server) dial(ctx context.Context, version string) (*mcpwire.Client, error) {
 	return mcpwire.Connect(ctx, s.transport(), &mcpwire.ClientOptions{
 		Info:           s.cfg.ClientInfo,
 		Capabilities:   json.RawMessage(`{}`),
-		Version:        s.cfg.Version,
+		Version:        version,
 		OnNotification: s.notified,
 		Logger:         s.log,
 	})

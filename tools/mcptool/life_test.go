@@ -23,6 +23,7 @@ type pipedServer struct {
 	dials   atomic.Int32
 	changed atomic.Int32
 	raw     atomic.Pointer[rawServer] // of the last connection
+	mode    atomic.Pointer[string]
 	pipe    atomic.Pointer[io.PipeWriter]
 }
 
@@ -34,6 +35,7 @@ func startPiped(t *testing.T, mode string, cfg Config) *pipedServer {
 	cfg.Name, cfg.Command, cfg.Logger = "odd", []string{"not started"}, slog.New(slog.DiscardHandler)
 	p := &pipedServer{Server: start(t, &cfg)}
 	p.OnChange(func() { p.changed.Add(1) })
+	p.mode.Store(&mode)
 	p.transport = func() mcpwire.Transport {
 		p.dials.Add(1)
 		if p.down.Load() {
@@ -41,7 +43,7 @@ func startPiped(t *testing.T, mode string, cfg Config) *pipedServer {
 		}
 		fromServer, toClient := io.Pipe()
 		fromClient, toServer := io.Pipe()
-		raw := newRawServer(mode, toClient)
+		raw := newRawServer(*p.mode.Load(), toClient)
 		p.raw.Store(raw)
 		p.pipe.Store(toClient)
 		go raw.serve(fromClient)
@@ -116,6 +118,34 @@ func TestCrashLoop(t *testing.T) {
 		}
 		if n := p.dials.Load(); n > 25 {
 			t.Errorf("%d starts in ten minutes", n)
+		}
+	})
+}
+
+// What a server spoke last time is what it is asked for next time; when it
+// speaks something else by then, that is negotiated.
+func TestRevisionIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := startPiped(t, "silent", Config{})
+		begin := time.Now()
+		discover(t, p.Server)
+		if d := time.Since(begin); d < 5*time.Second {
+			t.Fatalf("a server that is silent to server/discover was reached in %v", d)
+		}
+		p.hangUp()
+		synctest.Wait()
+		begin = time.Now()
+		discover(t, p.Server)
+		if d := time.Since(begin); d > time.Second || p.Status().Revision != "2025-06-18" {
+			t.Errorf("reached again after %v, %+v", d, p.Status())
+		}
+		newer := "newer"
+		p.mode.Store(&newer)
+		p.hangUp()
+		synctest.Wait()
+		discover(t, p.Server)
+		if got := p.Status().Revision; got != "2025-11-25" {
+			t.Errorf("Revision = %s", got)
 		}
 	})
 }

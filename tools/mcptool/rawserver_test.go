@@ -120,7 +120,7 @@ func (s *rawServer) answer(m *rawMessage) string {
 		if s.mode == "mute" {
 			return ""
 		}
-		value = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"raw","version":"1"},"instructions":"be odd"}`
+		value = `{"protocolVersion":"` + s.version() + `","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"raw","version":"1"},"instructions":"be odd"}`
 	case "ping":
 		value = `{}`
 	case "tools/list":
@@ -131,6 +131,11 @@ func (s *rawServer) answer(m *rawMessage) string {
 		s.meta = m.Params.Meta
 		s.mu.Unlock()
 		member, value = s.call(m)
+	case "server/discover":
+		if s.mode == "silent" {
+			return ""
+		}
+		fallthrough
 	default:
 		member, value = "error", `{"code":-32601,"message":"no such method"}`
 	}
@@ -138,6 +143,13 @@ func (s *rawServer) answer(m *rawMessage) string {
 		return ""
 	}
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"%s":%s}`, m.ID, member, value)
+}
+
+func (s *rawServer) version() string {
+	if s.mode == "newer" {
+		return "2025-11-25"
+	}
+	return "2025-06-18"
 }
 
 func (s *rawServer) count(n *int) {

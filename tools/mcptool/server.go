@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
 	"github.com/toolcrib/toolcrib/tools"
@@ -25,6 +26,8 @@ type Server struct {
 	http    http.RoundTripper
 	changes changes
 	shared  *uplink
+	// spoken is the revision of the last connection of the stateful era.
+	spoken atomic.Pointer[string]
 	// transport returns the transport of one connection.
 	transport func() mcpwire.Transport
 
