@@ -128,8 +128,8 @@ func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
 		go func() {
 			defer close(s.closed)
-			s.changes.close()
 			s.shared.close()
+			s.changes.close() // a call of it that reads the list has failed by now
 			if t, ok := s.http.(*http.Transport); ok && s.cfg.HTTP == nil {
 				t.CloseIdleConnections()
 			}
