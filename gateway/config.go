@@ -16,7 +16,7 @@ type Config struct {
 	// Listen is the address of the network entrance. Empty means
 	// DefaultListen for a program that listens at all.
 	Listen string `yaml:"listen" doc:"Address of the network entrance, host:port."`
-	// DataDir is where state is kept.
+	// DataDir is the folder for state, made by Open when it is missing.
 	DataDir string `yaml:"data_dir" doc:"Folder for state. Relative paths start at this file's folder."`
 	// AllowedOrigins and AllowedHosts add to what a loopback entrance accepts
 	// by itself.
@@ -200,9 +200,9 @@ type Planner struct {
 
 // Limits are bounds of time and size. Zero means the default of each.
 type Limits struct {
-	// MaxMessageBytes bounds one message of a caller and of a source, in
-	// bytes.
-	MaxMessageBytes int64 `yaml:"max_message_bytes" rule:"min=1024" doc:"Largest message of a caller or a source, in bytes."`
+	// MaxMessageBytes bounds one message of a caller, and one answer of an
+	// HTTP endpoint, in bytes; 64 MiB when 0.
+	MaxMessageBytes int64 `yaml:"max_message_bytes" rule:"min=1024" doc:"Largest message of a caller and largest answer of an HTTP endpoint, in bytes."`
 	// ConnectTimeoutMS bounds one attempt to reach a source; 60 s when 0.
 	ConnectTimeoutMS int `yaml:"connect_timeout_ms" rule:"min=1" doc:"Time limit of one attempt to reach a source, in milliseconds."`
 	// DrainTimeoutMS bounds how long calls may go on after the end was asked

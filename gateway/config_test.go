@@ -70,7 +70,7 @@ func TestGoodConfigs(t *testing.T) {
 }
 
 func TestEmptyConfigs(t *testing.T) {
-	for _, text := range []string{"", "\n", "# nothing\n", "---\n", "tools:\n", "{}\n", "tools: {}\n", "tools:\n  built_in:\n"} {
+	for _, text := range []string{"", "\n", "# nothing\n", "---\n", "tools:\n", "{}\n", "tools: {}\n", "tools:\n  built_in:\n", "\ufefftools: {}\r\n"} {
 		if _, err := gateway.Parse("t.yaml", []byte(text)); err != nil {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -88,14 +89,10 @@ func Open(ctx context.Context, cfg *Config, opts *Options) (*Gateway, error) {
 	g.log, g.timeout = g.opts.Logger, cfg.Limits.connectTimeout()
 	g.life, g.end = context.WithCancel(context.Background())
 	g.waiting = newWaiting(g.log)
-	if err := g.openCatalog(); err != nil {
-		return nil, err
-	}
-	if err := g.registerTools(); err != nil {
-		return nil, err
-	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
+	for _, step := range []func() error{ctx.Err, g.openData, g.openCatalog, g.registerTools} {
+		if err := step(); err != nil {
+			return nil, err
+		}
 	}
 	g.openEntrances()
 	g.expect(cfg.Tools.Entries)
@@ -133,6 +130,21 @@ func (c *Config) checkListen() ConfigErrors {
 	}
 	return ConfigErrors{c.faultAt("listen", "is an address that other machines reach, and this version has no authentication",
 		"an address of this machine alone, such as "+DefaultListen)}
+}
+
+// openData makes the folder for state.
+func (g *Gateway) openData() error {
+	dir := g.opts.DataDir
+	if dir == "" && g.cfg.DataDir != "" {
+		dir = absolute(g.cfg.dir, g.cfg.DataDir)
+	}
+	if dir == "" {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return fmt.Errorf("gateway: the data folder cannot be made: %w", err)
+	}
+	return nil
 }
 
 func (g *Gateway) openCatalog() error {

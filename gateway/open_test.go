@@ -266,6 +266,55 @@ func TestOpenRefuses(t *testing.T) {
 	}
 }
 
+func TestTheDataFolderIsMade(t *testing.T) {
+	dir := t.TempDir()
+	cfg, err := gateway.Parse(filepath.Join(dir, "toolcrib.yaml"), []byte("data_dir: a/b"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	open(t, cfg, nil)
+	open(t, cfg, &gateway.Options{DataDir: filepath.Join(dir, "c")})
+	for _, want := range []string{"a/b", "c"} {
+		if info, err := os.Stat(filepath.Join(dir, want)); err != nil || !info.IsDir() {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+	if _, err := gateway.Open(bounded(t), nil, &gateway.Options{DataDir: os.Args[0]}); err == nil || !strings.Contains(err.Error(), "data folder") {
+		t.Errorf("a file in its place: %v", err)
+	}
+}
+
+// Whatever keeps a start from happening is reported at once.
+func TestEveryObstacleIsReported(t *testing.T) {
+	err := parse(t, `
+listen: 0.0.0.0:80
+tools:
+  built_in: [tool_get]
+  mcp_servers:
+    - {name: a, url: http://localhost:1, transport_mode: sse, headers: {A: "${GATEWAY_TEST_NOT_SET}"}}`).Validate()
+	var faults gateway.ConfigErrors
+	if !errors.As(err, &faults) || !errors.Is(err, gateway.ErrUnavailable) || len(faults) != 4 {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func TestAChildThatDiesComesBack(t *testing.T) {
+	g := open(t, parse(t, "tools: {mcp_servers: ["+child("kid")+"]}"), nil)
+	var before processResult
+	if err := json.Unmarshal([]byte(call(t, g, "kid_process", `{}`)), &before); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(before.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	await(t, g, func() bool {
+		res, err := tools.Invoke(g.LocalContext(bounded(t)), g.Catalog(), "kid_process", nil)
+		var after processResult
+		return err == nil && json.Unmarshal(res.Structured, &after) == nil && after.PID != before.PID
+	})
+	await(t, g, func() bool { return g.Sources()[0].State == gateway.SourceReady })
+}
+
 func TestMissingSecretsAreNamed(t *testing.T) {
 	t.Setenv("GATEWAY_TEST_EMPTY", "")
 	cfg := parse(t, `

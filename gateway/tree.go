@@ -92,7 +92,7 @@ func (b *treeBuilder) parse(data []byte) ast.Node {
 		b.fault(pos{}, "", "the file is too large", fmt.Sprintf("at most %d bytes", maxFileBytes))
 		return nil
 	}
-	tokens := lexer.Tokenize(string(data))
+	tokens := lexer.Tokenize(strings.TrimPrefix(string(data), "\ufeff"))
 	if len(tokens) > maxTokens {
 		b.fault(placeOf(tokens[maxTokens]), "", "the file holds too much", fmt.Sprintf("at most %d words and signs", maxTokens))
 		return nil
