@@ -32,6 +32,7 @@ const (
 var errGoexit = errors.New("tools: the tool ended its goroutine")
 
 func (j *job) run() {
+	growStack(0)
 	late := j.shell.late
 	finished := false
 	var res ToolResult
@@ -49,6 +50,24 @@ func (j *job) run() {
 	res, err = j.invoke(j.attempt, j.args)
 	finished = true
 }
+
+// growStack makes the stack of a new goroutine as large as most tools need. It
+// would get there anyway, but step by step, and at each step every frame in use
+// is moved; here there are only a few. The runtime makes room for the whole
+// frame of a function that is called, so nothing of it is touched.
+//
+//go:noinline
+func growStack(use int) byte {
+	if use == 0 {
+		return 0
+	}
+	var room [stackRoom]byte
+	room[use] = 1
+	return room[use/2]
+}
+
+// stackRoom makes the runtime choose a stack of 16 KiB.
+const stackRoom = 10 << 10
 
 func (j *job) deliver(res ToolResult, err error, late *lateness) {
 	j.res, j.err = res, err

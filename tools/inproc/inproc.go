@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"reflect"
 
+	jsonv2 "github.com/go-json-experiment/json"
 	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
@@ -91,18 +92,22 @@ func invoker[Args, Result any](fn Func[Args, Result], defaults []schema.Default)
 // arguments decodes what a caller sent, with the defaults of what it did not
 // send. JSON Schema takes 1.0 for an integer and encoding/json does not, so a
 // document that fails is tried once more with its integers written plainly.
-func arguments[Args any](raw json.RawMessage, defaults []schema.Default, decode func([]byte, any) error) (args Args, err error) {
+func arguments[Args any](raw json.RawMessage, defaults []schema.Default, decode decoding) (args Args, err error) {
 	if len(defaults) > 0 {
 		if raw, err = schema.ApplyDefaults(raw, defaults); err != nil {
 			return args, decodeError(err)
 		}
 	}
-	if err = decode(raw, &args); err == nil {
+	if decode.quick(raw, &args) == nil {
 		return args, nil
+	}
+	var exact Args
+	if err = decode.exact(raw, &exact); err == nil {
+		return exact, nil
 	}
 	if plain, changed := schema.PlainIntegers(raw); changed {
 		var again Args
-		if decode(plain, &again) == nil {
+		if decode.exact(plain, &again) == nil {
 			return again, nil
 		}
 	}
@@ -124,14 +129,23 @@ func decodeError(err error) error {
 	return e
 }
 
-// decoder returns the function that decodes arguments of type t as
-// encoding/json does. The successor of encoding/json does so in half the time,
-// but takes json.Number for a string.
-func decoder(t reflect.Type) func([]byte, any) error {
+// decoding decodes arguments as encoding/json does. What quick refuses is given
+// to exact, which has the last word and the errors of encoding/json.
+type decoding struct{ quick, exact func([]byte, any) error }
+
+// decoder returns how arguments of type t are decoded. The successor of
+// encoding/json does so in half the time, but takes json.Number for a string.
+// Told not to report errors as encoding/json does, it also spares itself a
+// first pass over the document, which the door has checked.
+func decoder(t reflect.Type) decoding {
 	if mentions(t, reflect.TypeFor[json.Number](), map[reflect.Type]bool{}) {
-		return json.Unmarshal
+		return decoding{json.Unmarshal, json.Unmarshal}
 	}
-	return func(b []byte, v any) error { return jsonv1.Unmarshal(b, v) }
+	onePass := jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
+	return decoding{
+		quick: func(b []byte, v any) error { return jsonv2.Unmarshal(b, v, onePass) },
+		exact: func(b []byte, v any) error { return jsonv1.Unmarshal(b, v) },
+	}
 }
 
 // mentions reports whether values of type t can hold one of type want.
