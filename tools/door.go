@@ -18,6 +18,7 @@ type passage struct {
 	call   *Call
 	stages *Stages
 	em     emitter
+	shell  shell
 	start  time.Time
 
 	release  func(error) // of admission
@@ -93,9 +94,16 @@ func (p *passage) checked(ctx context.Context, args json.RawMessage) (ToolResult
 		return ToolResult{}, err
 	}
 	if r := p.stages.Redactor; r != nil {
-		if err := r.Redact(ctx, &p.b.tool, &res); err != nil {
-			return ToolResult{}, &Error{Class: ErrClassPermanent, Delivery: Answered, Message: "the result could not be redacted", Err: err}
-		}
+		return p.redacted(ctx, r, res)
+	}
+	return res, nil
+}
+
+// redacted has a copy of the result, as what a stage is given a pointer to is
+// allocated, and most calls have no redactor.
+func (p *passage) redacted(ctx context.Context, r Redactor, res ToolResult) (ToolResult, error) {
+	if err := r.Redact(ctx, &p.b.tool, &res); err != nil {
+		return ToolResult{}, &Error{Class: ErrClassPermanent, Delivery: Answered, Message: "the result could not be redacted", Err: err}
 	}
 	return res, nil
 }
@@ -256,14 +264,14 @@ func (p *passage) announce(ctx context.Context) {
 // run is the policy shell around the driver.
 func (p *passage) run(ctx context.Context, args json.RawMessage) (ToolResult, error) {
 	b := p.b
-	s := shell{policy: &b.policy, call: p.call, mayRepeat: b.mayRepeat(p.call), harmless: b.harmless(), answers: b.answers(),
+	p.shell = shell{policy: &b.policy, call: p.call, mayRepeat: b.mayRepeat(p.call), harmless: b.harmless(), answers: b.answers(),
 		inline: b.inline, late: &b.cat.late, cat: b.cat}
 	invoke := b.driver
 	if len(b.tool.Injected) > 0 {
 		invoke = p.inject
 	}
-	res, err := s.run(ctx, args, invoke)
-	p.attempts = s.attempts
+	res, err := p.shell.run(ctx, args, invoke)
+	p.attempts = p.shell.attempts
 	return res, err
 }
 
@@ -369,14 +377,18 @@ func (p *passage) conclude(ctx context.Context, res ToolResult, err error) (Tool
 		p.report(ctx, &res, failure, elapsed)
 	}
 	if r := p.stages.Recorder; r != nil && p.call != nil {
-		rec := CallRecord{Call: p.call, Identity: p.em.who, Tool: &p.b.tool, Args: p.call.args, Err: err,
-			StartedAt: p.start, Elapsed: elapsed, Attempts: p.attempts}
-		if failure == nil {
-			rec.Result = &res
-		}
-		r.Record(ctx, rec)
+		p.record(ctx, r, res, err, elapsed)
 	}
 	return res, err
+}
+
+func (p *passage) record(ctx context.Context, r Recorder, res ToolResult, err error, elapsed time.Duration) {
+	rec := CallRecord{Call: p.call, Identity: p.em.who, Tool: &p.b.tool, Args: p.call.args, Err: err,
+		StartedAt: p.start, Elapsed: elapsed, Attempts: p.attempts}
+	if err == nil {
+		rec.Result = &res
+	}
+	r.Record(ctx, rec)
 }
 
 // blame makes err the one error type, with what the door knows.
