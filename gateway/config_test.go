@@ -116,14 +116,14 @@ func bombs() map[string]string {
 		"aliases":   aliases.String(),
 		"merges":    "a: &a {x: 1, <<: *a}\n",
 		"itself":    "a: &a [*a]\n",
-		"brackets":  strings.Repeat("[", 500_000),
-		"braces":    strings.Repeat("{a: ", 200_000),
-		"dashes":    strings.Repeat("- ", 400_000),
-		"questions": strings.Repeat("? ", 400_000),
+		"brackets":  strings.Repeat("[", 100_000),
+		"braces":    strings.Repeat("{a: ", 30_000),
+		"dashes":    strings.Repeat("- ", 100_000),
+		"questions": strings.Repeat("? ", 100_000),
 		"indents":   indents(1400),
 		"huge":      strings.Repeat("# comment\n", 200_000),
-		"keys":      strings.Repeat("tools: {}\n", 50_000),
-		"twice":     strings.Repeat("tools: {}\n", 9_000),
+		"keys":      strings.Repeat("tools: {}\n", 20_000),
+		"twice":     strings.Repeat("tools: {}\n", 5_000),
 	}
 }
 

@@ -91,25 +91,23 @@ func (g *Gateway) noteRestart(before, after *Config) {
 	}
 }
 
-// reloadSources starts what is new, keeps what is the same, and retires the
-// rest.
+// reloadSources retires what is gone, whose names may be taken by others now,
+// starts what is new or changed, and keeps the rest.
 func (g *Gateway) reloadSources(specs []sourceSpec, cfg *Config) {
 	old := map[string]*source{}
 	for _, s := range g.running() {
 		old[s.spec.key()] = s
+		if !slices.ContainsFunc(specs, func(spec sourceSpec) bool { return spec.key() == s.spec.key() }) {
+			g.remove(s)
+		}
 	}
 	next := make([]*source, 0, len(specs))
 	for i := range specs {
-		key := specs[i].key()
-		if s := old[key]; s != nil && s.spec.same(&specs[i]) {
-			next = append(next, s)
-		} else {
-			next = append(next, g.replace(s, specs[i]))
+		s := old[specs[i].key()]
+		if s == nil || !s.spec.same(&specs[i]) {
+			s = g.replace(s, specs[i])
 		}
-		delete(old, key)
-	}
-	for _, s := range old {
-		g.remove(s)
+		next = append(next, s)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
