@@ -279,7 +279,7 @@ func TestHTTPFaults(t *testing.T) {
 		}, mcpwire.MaybeDelivered, mcpwire.ErrNoAnswer},
 		{"connection ends", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, mcpwire.MaybeDelivered, nil},
 		{"elsewhere", func(w http.ResponseWriter, r *http.Request) {
-			http.Redirect(w, r, "http://127.0.0.2:1/", 307)
+			http.Redirect(w, r, "http://127.0.0.2:1/", http.StatusTemporaryRedirect)
 		}, mcpwire.NotDelivered, nil},
 		{"session forgotten", func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(404) }, mcpwire.NotDelivered, mcpwire.ErrSessionLost},
 	}

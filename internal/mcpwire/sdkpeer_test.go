@@ -80,6 +80,7 @@ func exerciseSDKClient(t *testing.T, version string, tr mcp.Transport) {
 		ProgressNotificationHandler: func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 			progress <- r.Params.Progress
 		},
+		//lint:ignore SA1019 the revisions before 2026-07-28 have it, and they are served.
 		LoggingMessageHandler: func(_ context.Context, r *mcp.LoggingMessageRequest) { logged <- string(r.Params.Level) },
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"name": "ann"}}, nil
