@@ -24,6 +24,10 @@ type sourceSpec struct {
 	// health, when not nil, says what is wrong with a provider that had been
 	// connected, or nothing.
 	health func(tools.ToolProvider) string
+	// check, when not nil, reads the local document that the configuration
+	// names at the place document, and returns what is wrong in it.
+	check    func(context.Context) error
+	document string
 }
 
 // key tells the sources of one configuration apart.

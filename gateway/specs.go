@@ -157,8 +157,22 @@ func (s *specs) openAPI(o *OpenAPI, at string) {
 		s.faults = append(s.faults, s.cfg.faultAt(at, err.Error(), ""))
 		return
 	}
-	s.list = append(s.list, sourceSpec{name: o.Name, kind: kindOpenAPI, settings: settings,
-		open: func(*slog.Logger) (tools.ToolProvider, error) { return httptool.NewOpenAPI(cfg) }})
+	spec := sourceSpec{name: o.Name, kind: kindOpenAPI, settings: settings,
+		open: func(*slog.Logger) (tools.ToolProvider, error) { return httptool.NewOpenAPI(cfg) }}
+	if !strings.Contains(cfg.Document, "://") {
+		spec.document, spec.check = at+".document", checkOpenAPI(cfg)
+	}
+	s.list = append(s.list, spec)
+}
+
+func checkOpenAPI(cfg httptool.OpenAPIConfig) func(context.Context) error {
+	return func(ctx context.Context) error {
+		p, err := httptool.NewOpenAPI(cfg)
+		if err != nil {
+			return err
+		}
+		return errors.Join(p.Check(ctx), p.Close(ctx))
+	}
 }
 
 // httpSettings is what an OpenAPI source is made from, with its references
@@ -216,18 +230,22 @@ type manifestSettings struct {
 // documentFaults adds the faults of a file that the configuration names: those
 // that have a place in that file there, others at path.
 func (s *specs) documentFaults(err error, path string) {
-	list := []error{err}
 	if joined, ok := err.(interface{ Unwrap() []error }); ok {
-		list = joined.Unwrap()
-	}
-	for _, err := range list {
-		var fault *httptool.DocumentError
-		if errors.As(err, &fault) && fault.Line > 0 {
-			s.faults = append(s.faults, &ConfigError{File: fault.Document, Line: fault.Line, Column: fault.Column, Problem: fault.Message})
-			continue
+		for _, err := range joined.Unwrap() {
+			s.documentFaults(err, path)
 		}
-		s.faults = append(s.faults, s.cfg.faultAt(path, err.Error(), ""))
+		return
 	}
+	var fault *httptool.DocumentError
+	if !errors.As(err, &fault) || fault.Line == 0 {
+		s.faults = append(s.faults, s.cfg.faultAt(path, err.Error(), ""))
+		return
+	}
+	problem := fault.Message
+	if fault.Pointer != "" {
+		problem += " (at #" + fault.Pointer + ")"
+	}
+	s.faults = append(s.faults, &ConfigError{File: fault.Document, Line: fault.Line, Column: fault.Column, Problem: problem})
 }
 
 // fileStamp tells one state of a file from another.
