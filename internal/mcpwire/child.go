@@ -50,13 +50,14 @@ type childLink struct {
 	stdout *os.File
 	stderr *os.File // nil when nobody listens
 	exited chan struct{}
+	heard  chan struct{} // closed when stderr has been read to its end
 }
 
 func (t *ChildTransport) open(_ context.Context, c *Client) (link, error) {
 	if len(t.Command) == 0 {
 		return nil, errors.New("mcpwire: a child transport needs a command")
 	}
-	l := &childLink{grace: t.CloseGrace, exited: make(chan struct{})}
+	l := &childLink{grace: t.CloseGrace, exited: make(chan struct{}), heard: make(chan struct{})}
 	if l.grace <= 0 {
 		l.grace = 2 * time.Second
 	}
@@ -70,7 +71,10 @@ func (t *ChildTransport) open(_ context.Context, c *Client) (link, error) {
 	l.streamLink = streamLink{client: c, in: l.stdout, lines: newLineConn(l.stdin), cause: l.whyEnded}
 	l.start()
 	if l.stderr != nil {
-		c.goWork(func() { readStderr(l.stderr, t.Stderr) })
+		c.goWork(func() {
+			defer close(l.heard)
+			readStderr(l.stderr, t.Stderr)
+		})
 	}
 	return l, nil
 }
@@ -155,8 +159,22 @@ func (l *childLink) close() error {
 	l.lines.close(ErrClosed)
 	_ = l.stdin.Close()
 	err := l.endProcess()
+	l.hearOut()
 	l.closePipes()
 	return err
+}
+
+// hearOut lets the child's last words be read before their pipe is closed.
+func (l *childLink) hearOut() {
+	if l.stderr == nil {
+		return
+	}
+	wait := time.NewTimer(drainWait)
+	defer wait.Stop()
+	select {
+	case <-l.heard:
+	case <-wait.C:
+	}
 }
 
 func (l *childLink) endProcess() error {
