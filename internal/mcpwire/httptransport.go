@@ -8,6 +8,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/url"
 	"strconv"
 	"strings"
@@ -43,6 +44,7 @@ const (
 type httpLink struct {
 	client   *Client
 	rt       http.RoundTripper
+	traced   bool // rt calls the hooks of httptrace
 	header   http.Header
 	noListen bool
 
@@ -60,6 +62,7 @@ func (t *HTTPTransport) open(_ context.Context, c *Client) (link, error) {
 	if l.rt == nil {
 		l.rt = http.DefaultTransport
 	}
+	_, l.traced = l.rt.(*http.Transport)
 	for k, v := range t.Header {
 		l.header[http.CanonicalHeaderKey(k)] = v
 	}
@@ -126,24 +129,46 @@ func (l *httpLink) postHeader(h http.Header, method, name string) http.Header {
 	return h
 }
 
-// A sentBody is a request body that knows whether any of it was asked for. A
-// request whose body nobody read cannot have been processed.
-type sentBody struct {
-	bytes.Reader
-	touched *atomic.Bool
+// A parcel is the body of a request, which knows whether any of it may have left.
+// A request whose body nobody asked for cannot have been processed.
+type parcel struct {
+	body    []byte
+	touched atomic.Bool
 }
 
-func (b *sentBody) Read(p []byte) (int, error) {
-	b.touched.Store(true)
+// attach gives the body to req. A traced request has a body of a type that
+// net/http knows, which it then writes together with the header; any other
+// http.RoundTripper may not know of traces, so that its body is watched.
+func (p *parcel) attach(req *http.Request, traced bool) *http.Request {
+	open := func() (io.ReadCloser, error) { return &watchedBody{bytes.NewReader(p.body), p}, nil }
+	if traced {
+		open = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(p.body)), nil }
+		req = req.WithContext(httptrace.WithClientTrace(req.Context(), &httptrace.ClientTrace{
+			WroteHeaders: func() { p.touched.Store(true) },
+		}))
+	}
+	req.Body, _ = open()
+	req.GetBody = open
+	req.ContentLength = int64(len(p.body))
+	return req
+}
+
+type watchedBody struct {
+	*bytes.Reader
+	parcel *parcel
+}
+
+func (b *watchedBody) Read(p []byte) (int, error) {
+	b.parcel.touched.Store(true)
 	return b.Reader.Read(p)
 }
 
-func (b *sentBody) WriteTo(w io.Writer) (int64, error) {
-	b.touched.Store(true)
+func (b *watchedBody) WriteTo(w io.Writer) (int64, error) {
+	b.parcel.touched.Store(true)
 	return b.Reader.WriteTo(w)
 }
 
-func (b *sentBody) Close() error { return nil }
+func (b *watchedBody) Close() error { return nil }
 
 // do sends one request and follows redirects. On an error it says how far the
 // request got.
@@ -169,26 +194,19 @@ func (l *httpLink) do(ctx context.Context, method string, body []byte, h http.He
 }
 
 func (l *httpLink) roundTrip(ctx context.Context, method string, u *url.URL, body []byte, h http.Header) (*http.Response, Delivery, error) {
-	var touched atomic.Bool
+	sent := parcel{body: body}
 	req := (&http.Request{
 		Method: method, URL: u, Host: u.Host, Header: h,
 		Proto: "HTTP/1.1", ProtoMajor: 1, ProtoMinor: 1,
 	}).WithContext(ctx)
 	if body != nil {
-		open := func() *sentBody {
-			b := &sentBody{touched: &touched}
-			b.Reset(body)
-			return b
-		}
-		req.Body = open()
-		req.ContentLength = int64(len(body))
-		req.GetBody = func() (io.ReadCloser, error) { return open(), nil }
+		req = sent.attach(req, l.traced)
 	}
 	resp, err := l.rt.RoundTrip(req)
 	if err == nil {
 		return resp, Answered, nil
 	}
-	if !touched.Load() || neverConnected(err) {
+	if !sent.touched.Load() || neverConnected(err) {
 		return nil, NotDelivered, err
 	}
 	return nil, MaybeDelivered, err
