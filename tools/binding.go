@@ -24,6 +24,7 @@ type binding struct {
 	given, tool Tool
 	driver      Invoker
 	validate    func(json.RawMessage) error
+	companion   Companion
 	in, out     *schema.Schema
 	policy      ToolPolicy
 	optsIn      bool
@@ -42,7 +43,7 @@ func (c *catalog) bind(d ToolDescriptor, old *binding) (*binding, error) {
 		return nil, invalid(d.Tool.Name, errors.New("the descriptor has no Invoke"))
 	}
 	c.order++
-	b := &binding{cat: c, given: cloneTool(&d.Tool), driver: d.driver(), validate: d.Validate,
+	b := &binding{cat: c, given: cloneTool(&d.Tool), driver: d.driver(), validate: d.Validate, companion: d.Companion,
 		bus: d.bus, inline: d.inline, order: c.order}
 	if err := b.describe(old); err != nil {
 		return nil, err
@@ -133,6 +134,9 @@ func (c *catalog) checkTool(t *Tool) error {
 	}
 	if t.Loading != "" && t.Loading != LoadingAlways && t.Loading != LoadingDeferred {
 		return fmt.Errorf("unknown loading mode %q: expected always or deferred", t.Loading)
+	}
+	if !t.Kind.known() {
+		return fmt.Errorf("unknown kind %q: expected nothing, resource, resource_template or prompt", t.Kind)
 	}
 	if slices.Contains(t.AuthScopes, "") || slices.Contains(t.Tenants, "") {
 		return errors.New("a scope or tenant must not be empty")
@@ -248,8 +252,12 @@ func definitionDigest(t *Tool) string {
 	for i, inj := range t.Injected {
 		hidden[i] = inj.Arg
 	}
-	enc, err := json.Marshal([]any{t.Name, t.Title, t.Description, string(t.ArgsSchema), string(t.OutSchema),
-		t.SideEffects, t.Safety, t.SafetyNotes, hidden, string(t.Definition)})
+	parts := []any{t.Name, t.Title, t.Description, string(t.ArgsSchema), string(t.OutSchema),
+		t.SideEffects, t.Safety, t.SafetyNotes, hidden, string(t.Definition)}
+	if t.Kind != KindTool {
+		parts = append(parts, t.Kind)
+	}
+	enc, err := json.Marshal(parts)
 	if err != nil {
 		return ""
 	}
@@ -279,12 +287,12 @@ func chain(next Invoker, middleware []Middleware) Invoker {
 // changed.
 func (b *binding) descriptor(d *ToolDescriptor) {
 	b.copyTool(&d.Tool)
-	d.Invoke, d.Validate, d.bus, d.inline, d.bound = b.invoke, b.validate, b.bus, b.inline, b
+	d.Invoke, d.Validate, d.Companion, d.bus, d.inline, d.bound = b.invoke, b.validate, b.companion, b.bus, b.inline, b
 }
 
 // registered returns a descriptor of what was registered, to bind it anew.
 func (b *binding) registered() ToolDescriptor {
-	return ToolDescriptor{Tool: b.given, Invoke: b.driver, Validate: b.validate, bus: b.bus, inline: b.inline}
+	return ToolDescriptor{Tool: b.given, Invoke: b.driver, Validate: b.validate, Companion: b.companion, bus: b.bus, inline: b.inline}
 }
 
 // permitted reports whether the caller on ctx may see the tool.

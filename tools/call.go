@@ -27,12 +27,26 @@ type Entrance struct {
 	Meta json.RawMessage
 	// Capabilities is what the caller can be asked.
 	Capabilities Capabilities
+	// Client names who answers questions: calls of one Client that is not
+	// empty are answered by the same person or program, so that a question
+	// may be put on any of them. Empty means that this is only known of the
+	// call itself.
+	Client string
+	// LogLevel is the least level of log lines that the caller wants, a syslog
+	// word. Empty leaves it to the tool.
+	LogLevel string
 }
 
 // Capabilities says what a caller can be asked through Call.Ask.
 type Capabilities struct {
 	Sampling, ElicitForm, ElicitURL, Roots bool
+	// Declared is the caller's own ClientCapabilities object of MCP, or empty.
+	// It refines what the flags say.
+	Declared json.RawMessage
 }
+
+// Any reports whether the caller can be asked anything.
+func (c Capabilities) Any() bool { return c.Sampling || c.ElicitForm || c.ElicitURL || c.Roots }
 
 // Peer is the way back to whoever waits for a call's answer. Its methods are
 // called by many goroutines at once.
@@ -43,6 +57,13 @@ type Peer interface {
 	Log(ctx context.Context, l LogNote) error
 	// Ask puts a question to the caller and waits for the answer.
 	Ask(ctx context.Context, q Question) (Answer, error)
+}
+
+// BatchPeer is a Peer that can put several questions to the caller at once.
+type BatchPeer interface {
+	Peer
+	// AskAll returns one answer for each question, in their order.
+	AskAll(ctx context.Context, list []Question) ([]Answer, error)
 }
 
 // ProgressNote says how far a call is.
@@ -78,10 +99,24 @@ type Question struct {
 	Method string
 	// Params are the parameters of that method.
 	Params json.RawMessage
+	// Key names the question among those of the call; a caller that is asked
+	// by way of a result answers under it. Empty lets the peer choose.
+	Key string
 }
 
 // Answer is the result of a Question's method.
 type Answer struct{ Result json.RawMessage }
+
+// AnswerError is the caller's answer to a question when that is an error. It
+// stands in the chain of the error that Ask returns.
+type AnswerError struct {
+	Code    int64
+	Message string
+	Data    json.RawMessage
+}
+
+// Error returns the caller's message and code.
+func (e *AnswerError) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
 
 // Call is one call on its way through the door. A tool finds it with CallFrom.
 // It is safe for concurrent use.
@@ -98,6 +133,10 @@ type Call struct {
 	Meta json.RawMessage
 	// Capabilities is what the caller can be asked.
 	Capabilities Capabilities
+	// Client names who answers questions; see Entrance.
+	Client string
+	// LogLevel is the least level of log lines that the caller wants, or empty.
+	LogLevel string
 
 	peer    Peer
 	binding *binding
@@ -153,6 +192,29 @@ func (c *Call) Ask(ctx context.Context, q Question) (Answer, error) {
 		defer a.resume()
 	}
 	return c.peer.Ask(ctx, q)
+}
+
+// AskAll puts several questions to the caller, at once where it can be asked so,
+// and returns their answers in order. It fails with the first of them that
+// fails. The time limit of the attempt stands still meanwhile.
+func (c *Call) AskAll(ctx context.Context, list []Question) ([]Answer, error) {
+	if c != nil && len(list) > 1 {
+		if batch, ok := c.peer.(BatchPeer); ok {
+			if a := c.running.Load(); a != nil {
+				a.pause()
+				defer a.resume()
+			}
+			return batch.AskAll(ctx, list)
+		}
+	}
+	answers := make([]Answer, len(list))
+	for i, q := range list {
+		var err error
+		if answers[i], err = c.Ask(ctx, q); err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
 }
 
 // Progress tells the caller of the tool that runs on ctx how far it is; total

@@ -29,10 +29,26 @@ type ToolDescriptor struct {
 	// Tool.ArgsSchema. It runs once for each call, before the first attempt.
 	// Its error must not quote argument values.
 	Validate func(args json.RawMessage) error
+	// Companion, when not nil, answers what clients of MCP ask around a tool
+	// without calling it.
+	Companion Companion
 
 	bus    events.EventBus
 	inline bool
 	bound  *binding
+}
+
+// Companion answers what clients of MCP ask around the tools of one source
+// without calling them. Whoever asks it has made sure that the caller sees the
+// tool. It is safe for concurrent use.
+type Companion interface {
+	// Complete answers completion/complete, whose params name a prompt or a
+	// resource template as the source does.
+	Complete(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
+	// Subscribe has updated called with the params of each
+	// notifications/resources/updated about uri, until stop is called. ctx
+	// bounds the subscribing alone. updated must not block.
+	Subscribe(ctx context.Context, uri string, updated func(params json.RawMessage)) (stop func(), err error)
 }
 
 // DescriptorOption configures a tool at registration. Every driver takes the
@@ -67,6 +83,7 @@ type ResolvedDescriptorConfig struct {
 	Exclusive   bool
 	Tenants     []string
 	Inline      bool
+	Kind        Kind
 }
 
 // ResolveOptions applies options in order; a later one wins, except that
@@ -99,6 +116,7 @@ func (c ResolvedDescriptorConfig) Descriptor(t Tool, invoke Invoker) ToolDescrip
 	overlay(&t.SourceName, c.SourceName)
 	overlay(&t.Safety, c.Safety)
 	overlay(&t.Exclusive, c.Exclusive)
+	overlay(&t.Kind, c.Kind)
 	t.Tags = slices.Concat(t.Tags, c.Tags)
 	t.AuthScopes = slices.Concat(t.AuthScopes, c.AuthScopes)
 	t.Examples = slices.Concat(t.Examples, c.Examples)
@@ -215,6 +233,9 @@ func WithExclusive() DescriptorOption { return func(c *descriptorConfig) { c.Exc
 func WithTenants(ids ...string) DescriptorOption {
 	return func(c *descriptorConfig) { c.Tenants = append(c.Tenants, ids...) }
 }
+
+// WithKind says that the tool is a resource, a resource template or a prompt.
+func WithKind(k Kind) DescriptorOption { return func(c *descriptorConfig) { c.Kind = k } }
 
 // WithInline declares that the function is cooperative: it returns soon after
 // its context ends. It then runs on the caller's goroutine, which is faster;

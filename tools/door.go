@@ -461,9 +461,11 @@ func (b *binding) newCall(ctx context.Context, outer *Call) *Call {
 	}
 	if outer != nil {
 		c.Parent, c.peer, c.Capabilities = outer.ID, outer.peer, outer.Capabilities
+		c.Client, c.LogLevel = outer.Client, outer.LogLevel
 	}
 	if e, ok := ctx.Value(entranceKey{}).(*Entrance); ok && e != nil {
 		c.ID, c.peer, c.IdempotencyKey, c.Meta, c.Capabilities = e.CallID, e.Peer, e.IdempotencyKey, e.Meta, e.Capabilities
+		c.Client, c.LogLevel = e.Client, e.LogLevel
 	}
 	if c.ID == "" {
 		c.ID = b.cat.newCallID()

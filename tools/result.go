@@ -44,6 +44,10 @@ type ToolResult struct {
 	// Content and Structured are views of it. Whoever changes a result must
 	// clear it.
 	Wire json.RawMessage
+	// WireKind says what Wire is the result of: the zero value is a tool's
+	// call, KindResource and KindResourceTemplate are the read of a resource,
+	// and KindPrompt is what a prompt gave.
+	WireKind Kind
 }
 
 // JSON returns the structured result: Structured, or Value encoded. It is nil

@@ -80,8 +80,38 @@ type Tool struct {
 	DefinitionDigest string
 	// Definition is the tool object as its source published it, whole, so
 	// that an MCP entrance can show fields that this struct does not name.
-	// Empty when the source publishes none.
+	// Empty when the source publishes none. For a Kind other than KindTool it
+	// is the resource, template or prompt object.
 	Definition json.RawMessage
+	// Kind says what the tool is at its source. The zero value is a tool.
+	Kind Kind
+}
+
+// Kind says what a tool is at its source. Whatever it is, it is called like a
+// tool; protocols that have lists of their own for a kind show it there.
+type Kind string
+
+// The Kind values.
+const (
+	// KindTool is a tool.
+	KindTool Kind = ""
+	// KindResource is one resource, whose URI is the tool's SourceName. It is
+	// called without arguments.
+	KindResource Kind = "resource"
+	// KindResourceTemplate is a family of resources. SourceName is the URI
+	// template, and the argument "uri" says which one to read. Without a
+	// Definition it reads what its source lists nowhere.
+	KindResourceTemplate Kind = "resource_template"
+	// KindPrompt is a prompt template. Its arguments are those of the prompt.
+	KindPrompt Kind = "prompt"
+)
+
+func (k Kind) known() bool {
+	switch k {
+	case KindTool, KindResource, KindResourceTemplate, KindPrompt:
+		return true
+	}
+	return false
 }
 
 // MatchesMIME reports whether HandlesMIME covers the given type. Parameters
