@@ -27,15 +27,6 @@ type form struct {
 	example json.RawMessage
 }
 
-// A bodyForm says how the argument of the request body is written.
-type bodyForm struct {
-	arg       string
-	media     string // the Content-Type
-	encoding  string // json, form or text
-	required  bool
-	deepProps map[string]*parameter // for form: how single properties are written
-}
-
 // formBuilder collects the arguments of one operation.
 type formBuilder struct {
 	schemas *schemas
@@ -56,6 +47,10 @@ func (b *formBuilder) build(l *library, o *operation) error {
 	if err != nil {
 		return err
 	}
+	body := o.node.child("requestBody")
+	if l.root.swagger() {
+		list, body = l.swaggerBody(o, list)
+	}
 	for _, n := range list {
 		if err := b.parameter(l, n); err != nil {
 			return err
@@ -67,7 +62,7 @@ func (b *formBuilder) build(l *library, o *operation) error {
 			return err
 		}
 	}
-	if err := b.body(l, o); err != nil {
+	if err := b.body(l, body); err != nil {
 		return err
 	}
 	return b.finish()
@@ -86,14 +81,14 @@ func (b *formBuilder) parameters(l *library, o *operation) ([]node, error) {
 			}
 			in, name := n.text("in"), n.text("name")
 			id := in + "\x00" + name
-			if seen[id] || name == "" || b.ignored(o, in, name) {
+			if seen[id] || name == "" && in != "body" || b.ignored(o, in, name) {
 				continue
 			}
 			seen[id] = true
 			list = append(list, n)
 		}
 	}
-	rank := []string{"path", "query", "header", "cookie"}
+	rank := []string{"path", "query", "querystring", "header", "cookie"}
 	slices.SortStableFunc(list, func(x, y node) int {
 		return slices.Index(rank, x.text("in")) - slices.Index(rank, y.text("in"))
 	})
@@ -138,26 +133,35 @@ var styles = map[string][]string{
 	"query":  {"form", "spaceDelimited", "pipeDelimited", "deepObject"},
 	"header": {"simple"},
 	"cookie": {"form", "cookie"},
+
+	"querystring": {""},
 }
 
 func (b *formBuilder) parameter(l *library, n node) error {
-	p := &parameter{name: n.text("name"), in: n.text("in"), style: n.text("style"), reserved: n.flag("allowReserved", false)}
+	p := &parameter{name: n.text("name"), in: n.text("in"), reserved: n.flag("allowReserved", false)}
 	known, ok := styles[p.in]
 	if !ok {
 		return unsupported(fmt.Errorf("parameter %q: parameters in %q are not supported: expected path, query, header or cookie", p.name, p.in))
 	}
-	p.style = or(p.style, known[0])
-	if !slices.Contains(known, p.style) {
-		return n.errorf("parameter %q: the style %q is not one of %s", p.name, p.style, strings.Join(known, ", "))
-	}
-	p.explode = n.flag("explode", p.style == "form" || p.style == "cookie" || p.style == "deepObject")
 	p.required = p.in == "path" || n.flag("required", false)
 	source := n.child("schema")
-	for media, content := range n.child("content").members {
-		if !isJSON(bareMedia(media)) {
-			return unsupported(fmt.Errorf("parameter %q: the content type %q is not supported: expected application/json", p.name, media))
+	if l.root.swagger() {
+		source = n
+		p.collectionFormat(n.text("collectionFormat"))
+	} else {
+		p.style = or(n.text("style"), known[0])
+		if !slices.Contains(known, p.style) {
+			return n.errorf("parameter %q: the style %q is not one of %s", p.name, p.style, strings.Join(known, ", "))
 		}
-		source, p.json = content.child("schema"), true
+		p.explode = n.flag("explode", p.style == "form" || p.style == "cookie" || p.style == "deepObject")
+	}
+	for media, content := range n.child("content").members {
+		content, err := l.deref(content)
+		if err != nil {
+			return err
+		}
+		source = content.child("schema")
+		p.content(bareMedia(media), content)
 		break
 	}
 	raw, err := b.convert(source)
@@ -168,6 +172,19 @@ func (b *formBuilder) parameter(l *library, n node) error {
 		return err
 	}
 	return b.add(p, raw, exampleOf(l, n, source))
+}
+
+// content says how a parameter is written that has a media type.
+func (p *parameter) content(kind string, content node) {
+	switch {
+	case isJSON(kind):
+		p.json = true
+	case kind == "application/x-www-form-urlencoded" && p.in == "querystring":
+		p.form = &bodyForm{arg: p.name, encoding: encodingForm}
+		p.form.readFields(content)
+	default:
+		p.whole = true
+	}
 }
 
 func bareMedia(s string) string {
@@ -182,7 +199,7 @@ func (b *formBuilder) convert(n node) (json.RawMessage, error) {
 	if !n.ok() {
 		return json.RawMessage("{}"), nil
 	}
-	raw, refs, err := b.schemas.convert(n)
+	raw, refs, err := b.schemas.convert(n, levelValue)
 	b.refs = append(b.refs, refs...)
 	return raw, err
 }
@@ -208,8 +225,14 @@ func exampleOf(l *library, n, schema node) json.RawMessage {
 		return e.raw
 	}
 	for _, e := range n.child("examples").members {
-		if e, err := l.deref(e); err == nil && e.child("value").ok() {
-			return e.child("value").raw
+		e, err := l.deref(e)
+		if err != nil {
+			continue
+		}
+		for _, key := range []string{"dataValue", "value"} {
+			if v := e.child(key); v.ok() {
+				return v.raw
+			}
 		}
 	}
 	target, err := l.deref(schema)
@@ -255,90 +278,6 @@ func (b *formBuilder) member(arg string, schema json.RawMessage, required bool, 
 	if example != nil {
 		b.sample = append(appendKey(b.sample, arg), example...)
 	}
-}
-
-// body adds the argument of the request body: "body", or "body_request" when a
-// parameter has that name.
-func (b *formBuilder) body(l *library, o *operation) error {
-	n := o.node.child("requestBody")
-	if !n.ok() {
-		return nil
-	}
-	n, err := l.deref(n)
-	if err != nil {
-		return err
-	}
-	media, content, err := pickMedia(n)
-	if err != nil || media == "" {
-		return err
-	}
-	body := &bodyForm{media: media, encoding: bodyEncoding(bareMedia(media)), required: n.flag("required", false)}
-	if strings.ContainsRune(body.media, '*') {
-		body.media = "application/json"
-	}
-	source := content.child("schema")
-	raw, err := b.convert(source)
-	if err != nil {
-		return err
-	}
-	if text := strings.TrimSpace(n.text("description")); text != "" {
-		if raw, err = setDefault(raw, "description", rawjson.Quote(text), false); err != nil {
-			return err
-		}
-	}
-	if body.encoding == "form" {
-		body.deepProps = formProperties(content)
-	}
-	body.arg = b.property("body", "request")
-	b.form.body = body
-	b.member(body.arg, raw, body.required, exampleOf(l, content, source))
-	return nil
-}
-
-// formProperties reads the encodings of a form's properties. The default is
-// that of a query parameter.
-func formProperties(content node) map[string]*parameter {
-	props := map[string]*parameter{}
-	for name, e := range content.child("encoding").members {
-		style := or(e.text("style"), "form")
-		props[name] = &parameter{name: name, in: "query", style: style,
-			explode: e.flag("explode", style == "form" || style == "deepObject"),
-			json:    isJSON(bareMedia(e.text("contentType")))}
-	}
-	return props
-}
-
-// bodyEncoding says how a media type is written: json, form, text, or "" for
-// one that is not supported.
-func bodyEncoding(kind string) string {
-	switch {
-	case isJSON(kind), kind == "*/*", kind == "application/*":
-		return "json"
-	case kind == "application/x-www-form-urlencoded":
-		return "form"
-	case kind == "text/plain":
-		return "text"
-	}
-	return ""
-}
-
-// pickMedia chooses the media type of a request body: JSON before a form
-// before text. One that offers nothing supported is refused by name.
-func pickMedia(body node) (string, node, error) {
-	rank := []string{"text", "form", "json"}
-	best, media, content := -1, "", node{}
-	var offered []string
-	for name, n := range body.child("content").members {
-		offered = append(offered, name)
-		if r := slices.Index(rank, bodyEncoding(bareMedia(name))); r > best {
-			best, media, content = r, name, n
-		}
-	}
-	if media == "" && len(offered) > 0 {
-		return "", node{}, unsupported(fmt.Errorf("request bodies of %s are not supported: expected application/json, "+
-			"application/x-www-form-urlencoded or text/plain", strings.Join(offered, ", ")))
-	}
-	return media, content, nil
 }
 
 // unsupportedError marks what is no fault of the document.

@@ -20,19 +20,20 @@ const (
 	shownBudget   = 4 << 10   // of schemas that only describe
 )
 
-// schemas turns the schemas of OpenAPI 3.0 and 3.1 into JSON Schema 2020-12.
+// schemas turns the schemas of Swagger 2.0 and OpenAPI 3 into JSON Schema 2020-12.
 // Each referenced schema becomes a definition, written once for a document and
 // copied into every schema that needs it, so that recursion stays as it is.
 type schemas struct {
 	lib      *library
 	response bool              // which of readOnly and writeOnly cannot be required
-	names    map[string]string // by document and pointer
+	names    map[string]string // by level, document and pointer
 	defs     map[string]*definition
 }
 
 // A definition is a schema that others refer to.
 type definition struct {
 	source node
+	level  uint8
 	raw    json.RawMessage // nil until it is written
 	refs   []string        // names of definitions
 	err    error
@@ -43,9 +44,9 @@ func newSchemas(lib *library, response bool) *schemas {
 }
 
 // convert returns a schema without its definitions, and the names of those it
-// refers to.
-func (s *schemas) convert(n node) (json.RawMessage, []string, error) {
-	w := schemaWriter{schemas: s}
+// refers to. The level says where in a multipart body it stands.
+func (s *schemas) convert(n node, level uint8) (json.RawMessage, []string, error) {
+	w := schemaWriter{schemas: s, level: level}
 	if err := w.schema(n); err != nil {
 		return nil, nil, err
 	}
@@ -87,24 +88,24 @@ func (s *schemas) definitions(refs []string, budget int) (json.RawMessage, error
 func (s *schemas) written(name string) (*definition, error) {
 	d := s.defs[name]
 	if d.raw == nil && d.err == nil {
-		d.raw, d.refs, d.err = s.convert(d.source)
+		d.raw, d.refs, d.err = s.convert(d.source, d.level)
 	}
 	return d, d.err
 }
 
 // reference returns the name of the definition that a $ref at n leads to.
-func (s *schemas) reference(n node, ref string) (string, error) {
+func (s *schemas) reference(n node, ref string, level uint8) (string, error) {
 	target, err := s.lib.follow(n, ref)
 	if err != nil {
 		return "", err
 	}
-	id := target.doc.key() + "#" + target.pointer
+	id := strconv.Itoa(int(level)) + target.doc.key() + "#" + target.pointer
 	if name, ok := s.names[id]; ok {
 		return name, nil
 	}
 	name := s.unused(definitionName(target))
 	s.names[id] = name
-	s.defs[name] = &definition{source: target}
+	s.defs[name] = &definition{source: target, level: level}
 	return name, nil
 }
 
@@ -135,8 +136,9 @@ func definitionName(n node) string {
 // A schemaWriter writes one schema.
 type schemaWriter struct {
 	*schemas
-	out  []byte
-	refs []string
+	level uint8
+	out   []byte
+	refs  []string
 }
 
 // The shape that a keyword's value must have to be taken over. A value of
@@ -182,16 +184,32 @@ func (w *schemaWriter) schema(n node) error {
 		w.out = append(w.out, n.raw...)
 		return nil
 	case rawjson.KindObject:
+		if w.level == levelField && n.text("$ref") == "" && w.lib.isFile(n) {
+			return w.file(n)
+		}
 		return w.nullable(n)
 	}
 	w.out = append(w.out, "{}"...)
 	return nil
 }
 
+// file writes the schema of a file in place of one of bytes.
+func (w *schemaWriter) file(n node) error {
+	out := json.RawMessage(fileSchema)
+	if text := n.child("description"); text.kind() == rawjson.KindString {
+		var err error
+		if out, err = setDefault(out, "description", text.raw, true); err != nil {
+			return err
+		}
+	}
+	w.out = append(w.out, out...)
+	return nil
+}
+
 // nullable translates "nullable": next to a type it adds one, and elsewhere it
 // is an alternative.
 func (w *schemaWriter) nullable(n node) error {
-	if !n.flag("nullable", false) || n.child("type").ok() {
+	if !n.nullable() || n.child("type").ok() {
 		return w.object(n)
 	}
 	if n.text("$ref") == "" && !n.child("allOf").ok() && !n.child("oneOf").ok() && !n.child("anyOf").ok() && !n.child("enum").ok() {
@@ -205,21 +223,26 @@ func (w *schemaWriter) nullable(n node) error {
 	return nil
 }
 
-// object writes a schema object. Beside a $ref, OpenAPI 3.0 allows nothing; a
-// description is kept all the same.
+// nullable reports whether a schema of OpenAPI 3.0, or one of 2.0 by its usual
+// extension, allows null.
+func (n node) nullable() bool { return n.flag("nullable", false) || n.flag("x-nullable", false) }
+
+// object writes a schema object. Beside a $ref, OpenAPI 2.0 and 3.0 allow
+// nothing; a description is kept all the same. A $dynamicRef is followed as a
+// $ref is: no schema of a document is the outermost one of another.
 func (w *schemaWriter) object(n node) error {
 	w.out = append(w.out, '{')
 	start := len(w.out)
-	ref := n.text("$ref")
+	ref := or(n.text("$ref"), n.text("$dynamicRef"))
 	if ref != "" {
-		name, err := w.reference(n, ref)
+		name, err := w.reference(n, ref, w.level)
 		if err != nil {
 			return err
 		}
 		w.refs = append(w.refs, name)
 		w.raw("$ref", rawjson.Quote("#/$defs/"+strings.ReplaceAll(name, "%", "%25")))
 	}
-	alone := ref != "" && strings.HasPrefix(w.lib.root.version(), "3.0")
+	alone := ref != "" && w.lib.oldDialect()
 	for key, value := range n.members {
 		if alone && key != "description" {
 			continue
@@ -295,6 +318,10 @@ func (w *schemaWriter) list(key string, n node) error {
 }
 
 func (w *schemaWriter) named(key string, n node) error {
+	if w.level > levelValue && (key == "properties" || key == "patternProperties") {
+		w.level--
+		defer func() { w.level++ }()
+	}
 	w.key(key)
 	w.out = append(w.out, '{')
 	first := true
@@ -340,15 +367,53 @@ func (w *schemaWriter) special(parent node, key string, n node) error {
 			w.raw("examples", slices.Concat([]byte{'['}, n.raw, []byte{']'}))
 		}
 	case "discriminator":
-		if p := n.child("propertyName"); p.kind() == rawjson.KindString {
-			w.raw(key, slices.Concat([]byte(`{"propertyName":`), p.raw, []byte{'}'}))
-		}
+		w.discriminator(n)
 	case "dependentRequired":
 		if kind == rawjson.KindObject {
 			w.raw(key, n.raw)
 		}
 	}
 	return nil
+}
+
+// discriminator keeps the name of the property that tells alternatives apart,
+// and which value stands for which definition, where that is known. In Swagger
+// 2.0 it is the name alone.
+func (w *schemaWriter) discriminator(n node) {
+	name := n
+	if n.kind() == rawjson.KindObject {
+		name = n.child("propertyName")
+	}
+	if name.kind() != rawjson.KindString {
+		return
+	}
+	w.raw("discriminator", slices.Concat([]byte(`{"propertyName":`), name.raw))
+	start := len(w.out)
+	for value, target := range n.child("mapping").members {
+		text, ok := rawjson.Unquote(target.raw)
+		if def := w.mapped(target, text); ok && def != "" {
+			w.out = append(appendKey(w.out, value), rawjson.Quote("#/$defs/"+def)...)
+		}
+	}
+	if len(w.out) > start {
+		w.out = slices.Insert(w.out, start+1, []byte(`"mapping":{`)...)
+		w.out = append(w.out, '}')
+	}
+	w.out = append(w.out, '}')
+}
+
+// mapped returns the definition that an entry of a discriminator's mapping, a
+// reference or the name of a schema, leads to, or "".
+func (w *schemaWriter) mapped(n node, target string) string {
+	if !strings.ContainsAny(target, "#/") {
+		target = "#/components/schemas/" + rawjson.EscapePointer(target)
+	}
+	name, err := w.reference(n, target, w.level)
+	if err != nil {
+		return ""
+	}
+	w.refs = append(w.refs, name)
+	return strings.ReplaceAll(name, "%", "%25")
 }
 
 // compiles reports whether a regular expression can be used.
@@ -388,7 +453,7 @@ func (w *schemaWriter) types(parent, n node) {
 	if len(names) == 0 {
 		return
 	}
-	if parent.flag("nullable", false) && !slices.Contains(names, "null") {
+	if parent.nullable() && !slices.Contains(names, "null") {
 		names = append(names, "null")
 	}
 	if len(names) == 1 {
@@ -414,7 +479,7 @@ func (w *schemaWriter) enum(parent, n node) {
 	if n.kind() != rawjson.KindArray || rawjson.Len(n.raw) == 0 {
 		return
 	}
-	null := !parent.flag("nullable", false)
+	null := !parent.nullable()
 	for _, v := range n.elements {
 		null = null || v.kind() == rawjson.KindNull
 	}

@@ -127,11 +127,13 @@ func (f flat) join(sep string, explode bool, esc func(string) string) string {
 type parameter struct {
 	arg      string // the property of the arguments
 	name     string // the name on the wire
-	in       string // path, query, header or cookie
+	in       string // path, query, querystring, header or cookie
 	style    string
 	explode  bool
 	reserved bool
-	json     bool // written as JSON, because it has content instead of a schema
+	json     bool      // written as JSON, because it has content instead of a schema
+	whole    bool      // written as a text, because its content is one
+	form     *bodyForm // written as a URL-encoded form, for the same reason
 	required bool
 }
 
@@ -139,7 +141,11 @@ func (p *parameter) escape(s string) string { return percent(s, p.reserved) }
 
 // value reads the parameter's argument.
 func (p *parameter) value(raw json.RawMessage) flat {
-	if p.json && rawjson.KindOf(raw) != rawjson.KindInvalid {
+	kind := rawjson.KindOf(raw)
+	if p.whole && kind != rawjson.KindNull && kind != rawjson.KindInvalid {
+		return flat{kind: rawjson.KindString, text: scalarText(raw)}
+	}
+	if p.json && kind != rawjson.KindInvalid {
 		compact, err := rawjson.Compact(raw)
 		if err == nil {
 			return flat{kind: rawjson.KindString, text: string(compact)}
@@ -167,7 +173,7 @@ func (p *parameter) path(raw json.RawMessage) (string, error) {
 	case "matrix":
 		return matrix(name, f, p.explode, esc), nil
 	}
-	s := f.join(",", p.explode, esc)
+	s := f.join(p.delimiter(esc), p.explode, esc)
 	if s == "" {
 		return "", fmt.Errorf("path parameter %q must not be empty", p.arg)
 	}
@@ -194,53 +200,70 @@ func matrix(name string, f flat, explode bool, esc func(string) string) string {
 // query returns the parameter as part of a query, without "?" or "&" around
 // it; "" when there is nothing to say.
 func (p *parameter) query(raw json.RawMessage) string {
+	var parts []string
+	for _, kv := range p.pairs(raw, func(s string) string { return percent(s, false) }, p.escape) {
+		parts = append(parts, kv.key+"="+kv.value)
+	}
+	return strings.Join(parts, "&")
+}
+
+// pairs returns the names and values that the parameter's style makes of an
+// argument, each escaped by the function for it.
+func (p *parameter) pairs(raw json.RawMessage, name, value func(string) string) []pair {
 	if p.style == "deepObject" && rawjson.KindOf(raw) == rawjson.KindObject {
-		return strings.Join(deepPairs(nil, percent(p.name, false), raw, p.escape), "&")
+		leaves := deepPairs(nil, p.name, raw)
+		for i, kv := range leaves {
+			leaves[i] = pair{name(kv.key), value(kv.value)}
+		}
+		return leaves
 	}
 	f := p.value(raw)
 	if f.empty() {
-		return ""
+		return nil
 	}
-	name := percent(p.name, false)
-	if p.explode && f.kind != rawjson.KindString {
-		var parts []string
-		for _, s := range f.items {
-			parts = append(parts, name+"="+p.escape(s))
-		}
-		for _, kv := range f.pairs {
-			parts = append(parts, percent(kv.key, false)+"="+p.escape(kv.value))
-		}
-		return strings.Join(parts, "&")
+	if !p.explode || f.kind == rawjson.KindString {
+		return []pair{{name(p.name), f.join(p.delimiter(name), false, value)}}
 	}
-	sep := ","
-	switch p.style {
-	case "spaceDelimited":
-		sep = "%20"
-	case "pipeDelimited":
-		sep = "%7C"
+	var list []pair
+	for _, s := range f.items {
+		list = append(list, pair{name(p.name), value(s)})
 	}
-	return name + "=" + f.join(sep, false, p.escape)
+	for _, kv := range f.pairs {
+		list = append(list, pair{name(kv.key), value(kv.value)})
+	}
+	return list
 }
 
-// deepPairs writes name[key]=value for every leaf. The specification stops at
-// one level; below it, brackets go on, with the position for array elements,
+// delimiter stands between the parts of a value that is not exploded: a comma,
+// or another character, which is escaped.
+func (p *parameter) delimiter(esc func(string) string) string {
+	if d, ok := delimiters[p.style]; ok {
+		return esc(d)
+	}
+	return ","
+}
+
+var delimiters = map[string]string{"spaceDelimited": " ", "pipeDelimited": "|", "tabDelimited": "\t"}
+
+// deepPairs returns name[key] and value for every leaf. The specification stops
+// at one level; below it, brackets go on, with the position for array elements,
 // as the servers that take nested values read them.
-func deepPairs(parts []string, name string, raw json.RawMessage, esc func(string) string) []string {
+func deepPairs(list []pair, name string, raw json.RawMessage) []pair {
 	switch rawjson.KindOf(raw) {
 	case rawjson.KindObject:
 		for it := rawjson.Object(raw); it.Next(); {
-			parts = deepPairs(parts, name+"%5B"+percent(it.Key(), false)+"%5D", it.Value(), esc)
+			list = deepPairs(list, name+"["+it.Key()+"]", it.Value())
 		}
 	case rawjson.KindArray:
 		i := 0
 		for it := rawjson.Array(raw); it.Next(); i++ {
-			parts = deepPairs(parts, fmt.Sprintf("%s%%5B%d%%5D", name, i), it.Value(), esc)
+			list = deepPairs(list, fmt.Sprintf("%s[%d]", name, i), it.Value())
 		}
 	case rawjson.KindNull, rawjson.KindInvalid:
 	default:
-		parts = append(parts, name+"="+esc(scalarText(raw)))
+		list = append(list, pair{name, scalarText(raw)})
 	}
-	return parts
+	return list
 }
 
 // header returns the parameter's header value, and whether there is one.
@@ -249,24 +272,40 @@ func (p *parameter) header(raw json.RawMessage) (string, bool, error) {
 	if f.empty() {
 		return "", false, nil
 	}
-	s := f.join(",", p.explode, func(s string) string { return s })
+	plain := func(s string) string { return s }
+	s := f.join(p.delimiter(plain), p.explode, plain)
 	if !validHeaderValue(s) {
 		return "", false, fmt.Errorf("header parameter %q must not hold line breaks or other control characters", p.arg)
 	}
 	return s, true, nil
 }
 
-// cookie returns the parameter as part of a Cookie header, or "".
-func (p *parameter) cookie(raw json.RawMessage) string {
-	f := p.value(raw)
-	if f.empty() {
-		return ""
+// querystring returns the whole query of a URL.
+func (p *parameter) querystring(raw json.RawMessage) (string, error) {
+	if p.form != nil && raw != nil {
+		body, err := p.form.urlEncoded(raw)
+		return string(body), err
 	}
-	if p.explode && f.kind == rawjson.KindObject {
-		return f.join("; ", true, p.escape)
+	if f := p.value(raw); !f.empty() {
+		return p.escape(f.text), nil
 	}
-	if p.explode && f.kind == rawjson.KindArray {
-		return strings.ReplaceAll(p.query(raw), "&", "; ")
+	return "", nil
+}
+
+// cookie returns the parameter as part of a Cookie header, or "". The style
+// "cookie" escapes nothing, so that a value must not hold what ends it.
+func (p *parameter) cookie(raw json.RawMessage) (string, error) {
+	name, esc := func(s string) string { return percent(s, false) }, p.escape
+	if p.style == "cookie" {
+		name = func(s string) string { return s }
+		esc = name
 	}
-	return percent(p.name, false) + "=" + f.join(",", false, p.escape)
+	var parts []string
+	for _, kv := range p.pairs(raw, name, esc) {
+		parts = append(parts, kv.key+"="+kv.value)
+		if !validHeaderValue(kv.key+kv.value) || strings.Contains(kv.key+kv.value, ";") {
+			return "", fmt.Errorf("cookie parameter %q must not hold semicolons, line breaks or other control characters", p.arg)
+		}
+	}
+	return strings.Join(parts, "; "), nil
 }

@@ -91,7 +91,7 @@ func written(t *testing.T, p *parameter, value json.RawMessage) string {
 	case "header":
 		got, _, err = p.header(value)
 	case "cookie":
-		got = p.cookie(value)
+		got, err = p.cookie(value)
 	}
 	if err != nil {
 		t.Error(err)

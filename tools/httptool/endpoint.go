@@ -75,9 +75,9 @@ func (e *endpoint) request(args json.RawMessage) (*outgoing, error) {
 		return nil, err
 	}
 	if e.body != nil {
-		out.body, err = e.body.encode(values[e.body.arg])
-		if out.body != nil {
-			out.header.Set("Content-Type", e.body.media)
+		var media string
+		if out.body, media, err = e.body.encode(values); out.body != nil {
+			out.header.Set("Content-Type", media)
 		}
 	}
 	for name, value := range e.headers {
@@ -100,10 +100,16 @@ func (e *endpoint) target(values map[string]json.RawMessage) (string, error) {
 		}
 	}
 	for _, p := range e.params {
-		if p.in != "query" {
-			continue
+		part := ""
+		switch p.in {
+		case "query":
+			part = p.query(values[p.arg])
+		case "querystring":
+			if part, err = p.querystring(values[p.arg]); err != nil {
+				return "", err
+			}
 		}
-		if part := p.query(values[p.arg]); part != "" {
+		if part != "" {
 			query += "&" + part
 		}
 	}
@@ -145,7 +151,11 @@ func (e *endpoint) setHeaders(h http.Header, values map[string]json.RawMessage) 
 				h.Set(p.name, text)
 			}
 		case "cookie":
-			if text := p.cookie(raw); text != "" {
+			text, err := p.cookie(raw)
+			if err != nil {
+				return err
+			}
+			if text != "" {
 				cookies = append(cookies, text)
 			}
 		}
@@ -181,34 +191,4 @@ func literalPath(s string) string {
 		}
 	}
 	return b.String()
-}
-
-// encode writes the request body; nil for an absent argument.
-func (f *bodyForm) encode(raw json.RawMessage) ([]byte, error) {
-	if raw == nil {
-		return nil, nil
-	}
-	switch f.encoding {
-	case "json":
-		return raw, nil
-	case "text":
-		return []byte(scalarText(raw)), nil
-	}
-	if rawjson.KindOf(raw) != rawjson.KindObject {
-		return nil, fmt.Errorf("argument %q: a form takes an object", f.arg)
-	}
-	parts := []string{}
-	for it := rawjson.Object(raw); it.Next(); {
-		if part := f.property(it.Key()).query(it.Value()); part != "" {
-			parts = append(parts, part)
-		}
-	}
-	return []byte(strings.Join(parts, "&")), nil
-}
-
-func (f *bodyForm) property(name string) *parameter {
-	if p := f.deepProps[name]; p != nil {
-		return p
-	}
-	return &parameter{name: name, in: "query", style: "form", explode: true}
 }

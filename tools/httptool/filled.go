@@ -98,8 +98,8 @@ func (e *filledEndpoint) content(out *outgoing, args json.RawMessage, values map
 		}
 		out.body = []byte(text)
 	case e.sendsArgs && bodyPlace(or(e.media, "application/json")) == placeForm:
-		form := bodyForm{arg: "arguments", encoding: "form"}
-		body, err := form.encode(args)
+		form := bodyForm{arg: "arguments", encoding: encodingForm}
+		body, err := form.urlEncoded(args)
 		if err != nil {
 			return err
 		}

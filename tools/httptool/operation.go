@@ -24,17 +24,16 @@ func (d *document) top(key string) node {
 	return node{d, "/" + key, raw}
 }
 
-// checkVersion refuses what is not OpenAPI 3.
+// checkVersion refuses what is neither Swagger 2.0 nor OpenAPI 3.
 func (d *document) checkVersion() error {
 	if v := d.top("swagger"); v.ok() {
-		return v.errorf("Swagger %s is not read by this version: expected openapi 3.0 or 3.1", scalarText(v.raw))
-	}
-	v := d.top("openapi")
-	if !v.ok() {
-		return d.root().errorf(`the member "openapi" is missing: expected an OpenAPI 3.0 or 3.1 document`)
-	}
-	if !strings.HasPrefix(d.version(), "3.") {
-		return v.errorf("OpenAPI %s is not known: expected 3.0 or 3.1", d.version())
+		if text := scalarText(v.raw); text != "2.0" && text != "2" {
+			return v.errorf("Swagger %s is not known: expected 2.0", text)
+		}
+	} else if v := d.top("openapi"); !v.ok() {
+		return d.root().errorf(`the member "openapi" is missing: expected an OpenAPI 3 or Swagger 2.0 document`)
+	} else if !strings.HasPrefix(d.version(), "3.") {
+		return v.errorf("OpenAPI %s is not known: expected 3.0, 3.1 or 3.2", d.version())
 	}
 	if paths := d.top("paths"); paths.ok() && paths.kind() != rawjson.KindObject {
 		return paths.errorf("paths is not an object")
@@ -141,6 +140,9 @@ func (o *operation) tags() []string {
 // server returns the base URL of an operation: that of the operation, else of
 // its path, else of the document.
 func (l *library) server(o *operation) (*url.URL, error) {
+	if l.root.swagger() {
+		return l.swaggerServer(o)
+	}
 	for _, servers := range []node{o.node.child("servers"), o.item.child("servers"), l.root.top("servers")} {
 		for _, n := range servers.elements {
 			return l.serverURL(servers.doc, n)

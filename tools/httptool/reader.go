@@ -156,7 +156,14 @@ func (r *reader) response(o *operation) (json.RawMessage, string) {
 	}
 	var kinds []string
 	var source node
+	if r.lib.root.swagger() && n.child("schema").ok() {
+		n = r.lib.swaggerContent(o, "produces", n.child("schema").raw, node{doc: n.doc, pointer: n.pointer})
+	}
 	for media, content := range n.child("content").members {
+		if content, err = r.lib.deref(content); err != nil {
+			r.problems = append(r.problems, err)
+			continue
+		}
 		kind := bareMedia(media)
 		if strings.ContainsRune(kind, '*') {
 			kind = "application/json"
@@ -195,7 +202,7 @@ func (r *reader) success(o *operation) (node, error) {
 }
 
 func (r *reader) responseSchema(source node) json.RawMessage {
-	raw, refs, err := r.responses.convert(source)
+	raw, refs, err := r.responses.convert(source, levelValue)
 	if err == nil {
 		var defs json.RawMessage
 		if defs, err = r.responses.definitions(refs, r.budget()); err == nil {
