@@ -246,13 +246,23 @@ func (s *source) note(err error) {
 }
 
 func (s *source) failed(err error) {
+	why := reason(err)
 	s.mu.Lock()
-	again := s.state.Error == err.Error()
-	s.state.State, s.state.Error = SourceDown, err.Error()
+	again := s.state.Error == why
+	s.state.State, s.state.Error = SourceDown, why
 	s.mu.Unlock()
 	if !again {
-		s.log.Warn("the source is down and will be tried again", "error", err.Error())
+		s.log.Warn("the source is down and will be tried again", "error", why)
 	}
+}
+
+// reason is what a driver says of its failure, without the words with which
+// the error of a call begins.
+func reason(err error) string {
+	if e, ok := errors.AsType[*tools.Error](err); ok {
+		return e.SafeMessage()
+	}
+	return err.Error()
 }
 
 // id is the source of the tools in the catalog, or empty when it was never
