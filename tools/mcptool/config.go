@@ -67,7 +67,10 @@ type Config struct {
 	// NoPrefix and the empty text are none.
 	Prefix *string
 	// Include lists the tools to take, by the server's own names; "*" stands
-	// for any characters and "?" for one. Empty takes all.
+	// for any characters and "?" for one. Empty takes all. A resource stands
+	// here as "resource_" and its name, a resource template as
+	// "resource_template_" and its name, a prompt as "prompt_" and its name,
+	// and the tool that reads what is listed nowhere as "read_resource".
 	Include []string
 	// Exclude lists tools to leave out, in the same form. It wins over Include.
 	Exclude []string
@@ -75,6 +78,14 @@ type Config struct {
 	Policy tools.ToolPolicy
 	// ToolPolicies replaces Policy for single tools, by the server's own names.
 	ToolPolicies map[string]tools.ToolPolicy
+	// Session says who shares a connection. Empty is SessionShared.
+	Session Session
+	// MaxSessions bounds the connections beside the shared one; 0 means 256.
+	// A call that would need one more is refused with ErrOverloaded.
+	MaxSessions int
+	// SessionIdle is how long a connection beside the shared one is kept
+	// without a call; 0 means 10 minutes.
+	SessionIdle time.Duration
 	// Loading is set on every tool; empty sets nothing.
 	Loading tools.LoadingMode
 	// Options are laid over every tool, last.
@@ -118,6 +129,12 @@ func (c *Config) resolved() (*Config, error) {
 	if out.LogLevel == "" {
 		out.LogLevel = "info"
 	}
+	if out.MaxSessions <= 0 {
+		out.MaxSessions = defaultMaxSessions
+	}
+	if out.SessionIdle <= 0 {
+		out.SessionIdle = defaultSessionIdle
+	}
 	if out.Logger == nil {
 		out.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -126,7 +143,7 @@ func (c *Config) resolved() (*Config, error) {
 		out.ClientInfo = json.RawMessage(`{"name":"toolcrib","version":"1"}`)
 	}
 	var wrong []error
-	for _, check := range []func() error{out.resolveTransport, out.checkEnv, out.checkVersion, out.checkClientInfo, out.checkLogLevel} {
+	for _, check := range []func() error{out.resolveTransport, out.checkEnv, out.checkVersion, out.checkClientInfo, out.checkLogLevel, out.checkSession} {
 		if err := check(); err != nil {
 			wrong = append(wrong, fmt.Errorf("mcptool: server %q: %w", c.Name, err))
 		}
@@ -205,6 +222,17 @@ func (c *Config) checkLogLevel() error {
 		return nil
 	}
 	return fmt.Errorf("log level %q: expected one of %s", bound(c.LogLevel, 40), strings.Join(levels, ", "))
+}
+
+func (c *Config) checkSession() error {
+	switch c.Session {
+	case "":
+		c.Session = SessionShared
+	case SessionShared, SessionPerUser, SessionPerSession:
+	default:
+		return fmt.Errorf("session %q: expected shared, per_user or per_session", bound(string(c.Session), 40))
+	}
+	return nil
 }
 
 // prefix returns what stands before each tool's name.

@@ -11,11 +11,15 @@ import (
 	"github.com/toolcrib/toolcrib/tools"
 )
 
-// A remoteTool is what a call needs to know of a server's tool.
+// A remoteTool is what a call needs to know of something that a server offers.
 type remoteTool struct {
 	// name is the canonical one, for errors.
 	name string
-	// head is the beginning of the params of a call: {"name":"…","arguments":
+	kind tools.Kind
+	// method is that of a call.
+	method string
+	// head is the beginning of the params of a call, up to where the arguments
+	// follow: {"name":"…","arguments":
 	head []byte
 	// logHead is the same with a _meta that asks for log messages.
 	logHead []byte
@@ -24,20 +28,23 @@ type remoteTool struct {
 	headers json.RawMessage
 }
 
-// A definition is a tool object as a server listed it, and what of it is used.
+// A definition is an object as a server listed it, and what of it is used.
 type definition struct {
 	raw                json.RawMessage
+	kind               tools.Kind
 	name               string
+	uri                string // or the template of one
 	named              bool
+	arguments          json.RawMessage // of a prompt
 	title, description string
 	input, output      json.RawMessage
 	annotations        json.RawMessage
 }
 
-// readDefinition finds the members of a tool object. What it does not know
+// readDefinition finds the members of a listed object. What it does not know
 // stays in raw; of a member that stands twice the last counts.
-func readDefinition(raw json.RawMessage) (definition, error) {
-	d := definition{raw: raw}
+func readDefinition(kind tools.Kind, raw json.RawMessage) (definition, error) {
+	d := definition{raw: raw, kind: kind}
 	if rawjson.KindOf(raw) != rawjson.KindObject {
 		return d, fmt.Errorf("the entry is a JSON %s, and not an object", rawjson.KindOf(raw))
 	}
@@ -48,6 +55,10 @@ func readDefinition(raw json.RawMessage) (definition, error) {
 	switch {
 	case it.Err() != nil:
 		return d, it.Err()
+	case d.isResource() && d.uri == "":
+		return d, errors.New("the entry has no URI")
+	case d.isResource() && d.name == "":
+		d.name = d.uri
 	case !d.named:
 		return d, errors.New(`the entry has no "name"`)
 	case d.name == "":
@@ -56,10 +67,27 @@ func readDefinition(raw json.RawMessage) (definition, error) {
 	return d, nil
 }
 
+func (d *definition) isResource() bool {
+	return d.kind == tools.KindResource || d.kind == tools.KindResourceTemplate
+}
+
+// source is what the server knows it by.
+func (d *definition) source() string {
+	if d.isResource() {
+		return d.uri
+	}
+	return d.name
+}
+
 func (d *definition) member(it *rawjson.Iter) {
 	switch {
 	case it.KeyIs("name"):
 		d.name, d.named = rawjson.Unquote(it.Value())
+	case d.kind == tools.KindResource && it.KeyIs("uri"),
+		d.kind == tools.KindResourceTemplate && it.KeyIs("uriTemplate"):
+		d.uri, _ = rawjson.Unquote(it.Value())
+	case d.kind == tools.KindPrompt && it.KeyIs("arguments"):
+		d.arguments = it.Value()
 	case it.KeyIs("title"):
 		d.title, _ = rawjson.Unquote(it.Value())
 	case it.KeyIs("description"):
@@ -113,15 +141,20 @@ func (s *Server) policy(sourceName string) tools.ToolPolicy {
 }
 
 func newRemoteTool(t tools.Tool, logLevel string) *remoteTool {
-	r := &remoteTool{name: t.Name}
+	r := &remoteTool{name: t.Name, method: methodCall}
 	named := rawjson.AppendQuoted([]byte(`"name":`), t.SourceName)
 	named = append(named, `,"arguments":`...)
 	r.head = append([]byte("{"), named...)
-	r.logHead = fmt.Appendf(nil, `{"_meta":{%q:%q},%s`, mcpwire.MetaLogLevel, logLevel, named)
+	r.logHead = r.headWithLogs(logLevel)
 	if bytes.Contains(t.ArgsSchema, []byte(`"x-mcp-header"`)) {
 		r.headers = t.ArgsSchema
 	}
 	return r
+}
+
+// headWithLogs is the head with a _meta that asks for log messages.
+func (t *remoteTool) headWithLogs(level string) []byte {
+	return fmt.Appendf(nil, `{"_meta":{%q:%q},%s`, mcpwire.MetaLogLevel, level, t.head[1:])
 }
 
 // safetyOf reads a server's hints about its tool. A hint that is absent, or

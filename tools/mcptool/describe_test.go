@@ -10,8 +10,15 @@ import (
 	"github.com/toolcrib/toolcrib/tools"
 )
 
-func listOf(entries ...string) *toolList {
-	l := &toolList{}
+func listOf(entries ...string) []*entryList { return []*entryList{listOfKind(tools.KindTool, entries...)} }
+
+func listOfKind(kind tools.Kind, entries ...string) *entryList {
+	l := &entryList{}
+	for _, known := range listings() {
+		if known.kind == kind {
+			l.listing = known
+		}
+	}
 	for _, e := range entries {
 		l.entries = append(l.entries, json.RawMessage(e))
 	}
@@ -69,7 +76,7 @@ func TestToolsRefusedAlone(t *testing.T) {
 	if len(found) != 2 || found[0].Tool.Description != "1" || found[1].Tool.SourceName != "last" {
 		t.Errorf("found %+v", found)
 	}
-	want := []string{`two tools named "twice"`, "name is empty", `no "name"`, `no "name"`, "JSON string", "JSON null"}
+	want := []string{"name is empty", `no "name"`, `no "name"`, "JSON string", "JSON null", `lists "twice" twice`}
 	if len(refused) != len(want) {
 		t.Fatalf("refused %v", refused)
 	}
@@ -78,7 +85,7 @@ func TestToolsRefusedAlone(t *testing.T) {
 			t.Errorf("refusal %d: %s: %v", i, r.Name, r.Err)
 		}
 	}
-	if !errors.Is(refused[0].Err, tools.ErrToolDuplicateName) || !errors.Is(refused[1].Err, tools.ErrToolInvalid) {
+	if !errors.Is(refused[5].Err, tools.ErrToolDuplicateName) || !errors.Is(refused[0].Err, tools.ErrToolInvalid) {
 		t.Errorf("refused %v", refused)
 	}
 }

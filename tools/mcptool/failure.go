@@ -33,6 +33,10 @@ func (s *Server) failure(ctx context.Context, tool, doing string, cause error) *
 	if errors.As(cause, &rpc) {
 		return s.rpcFailure(tool, rpc)
 	}
+	if errors.Is(cause, errCrowded) {
+		return &tools.Error{Tool: tool, Code: tools.ErrOverloaded, Class: tools.ErrClassTransient, Delivery: tools.NotDelivered,
+			Retryable: true, RetryAfter: crowdedPause, Message: s.message(errCrowded.Error()), Err: errCrowded}
+	}
 	v := judge(ctx, cause)
 	return &tools.Error{
 		Tool: tool, Class: v.class, Delivery: v.delivery, RetryAfter: v.retryAfter,

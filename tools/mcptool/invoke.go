@@ -14,34 +14,75 @@ import (
 
 const methodCall = "tools/call"
 
-// invoker returns the innermost step of a call: one attempt.
+// invoker returns the innermost step of a call: one attempt. A server of the
+// stateless era that asks something answers with the question; the call is then
+// made again with what the caller said.
 func (t *remoteTool) invoker(s *Server) tools.Invoker {
 	return func(ctx context.Context, args json.RawMessage) (tools.ToolResult, error) {
-		raw, era, err := s.send(ctx, t, args)
-		if err != nil {
-			return tools.ToolResult{}, s.failure(ctx, t.name, "calling the tool", err)
+		var input []byte
+		for round := 0; ; round++ {
+			raw, era, err := s.send(ctx, t, args, input)
+			if err != nil {
+				return tools.ToolResult{}, s.failure(ctx, t.name, "calling the tool", err)
+			}
+			result, err := t.result(raw, era)
+			if err == nil {
+				return result, nil
+			}
+			if err != errInputRequired || round >= maxRounds {
+				return tools.ToolResult{}, s.answerFailure(t.name, err)
+			}
+			if input, err = s.askFor(ctx, t, raw); err != nil {
+				return tools.ToolResult{}, err
+			}
 		}
-		result, err := resultOf(raw, era)
-		if err != nil {
-			return tools.ToolResult{}, s.answerFailure(t.name, err)
-		}
-		return result, nil
 	}
 }
 
+// result returns the views of the answer to a call.
+func (t *remoteTool) result(raw json.RawMessage, era mcpwire.Era) (tools.ToolResult, error) {
+	switch t.kind {
+	case tools.KindTool:
+		return resultOf(raw, era)
+	case tools.KindPrompt:
+		return resultOfPrompt(raw)
+	}
+	return resultOfRead(raw)
+}
+
 // params returns the params of a call; the arguments are the bytes they are.
-func (t *remoteTool) params(args json.RawMessage, logs bool) json.RawMessage {
+// logs is the level of log messages to ask for, or empty; input answers what
+// the server asked before.
+func (s *Server) params(t *remoteTool, args json.RawMessage, logs string, input []byte) json.RawMessage {
 	head := t.head
-	if logs {
+	switch {
+	case logs == "" || t.kind != tools.KindTool:
+	case logs == s.cfg.LogLevel:
 		head = t.logHead
+	default:
+		head = t.headWithLogs(logs)
 	}
-	if len(args) == 0 {
-		args = json.RawMessage("{}")
-	}
-	out := make([]byte, 0, len(head)+len(args)+1)
+	args = t.argument(args)
+	out := make([]byte, 0, len(head)+len(args)+len(input)+1)
 	out = append(out, head...)
 	out = append(out, args...)
+	out = append(out, input...)
 	return append(out, '}')
+}
+
+// argument is what of the arguments follows the head of the params.
+func (t *remoteTool) argument(args json.RawMessage) json.RawMessage {
+	switch t.kind {
+	case tools.KindResource:
+		return nil // the head says it all
+	case tools.KindResourceTemplate:
+		uri, _ := rawjson.Get(args, "uri")
+		return uri
+	}
+	if len(args) == 0 {
+		return json.RawMessage("{}")
+	}
+	return args
 }
 
 // asksForLogs reports whether each call has to ask for log messages.
@@ -56,14 +97,21 @@ func asksForLogs(p mcpwire.Peer) bool {
 // send sends one call and returns the result as it came. A call that certainly
 // was not delivered because the session or the child is gone is sent on the
 // connection that follows: it is still the first that reaches the server.
-func (s *Server) send(ctx context.Context, t *remoteTool, args json.RawMessage) (json.RawMessage, mcpwire.Era, error) {
+func (s *Server) send(ctx context.Context, t *remoteTool, args json.RawMessage, input []byte) (json.RawMessage, mcpwire.Era, error) {
+	call := tools.CallFrom(ctx)
+	l, err := s.lanes.take(ctx, call)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer s.lanes.release(l)
 	for again := true; ; again = false {
-		conn, err := s.shared.get(ctx, false)
+		conn, err := l.get(ctx, false)
 		if err != nil {
 			return nil, 0, err
 		}
-		params := t.params(args, conn.logs && tools.CallFrom(ctx) != nil)
-		raw, err := conn.call(ctx, params, s.callOptions(ctx, t, params, conn.era))
+		defer l.begin(ctx, s, conn, call)()
+		params := s.params(t, args, s.logLevel(conn, call), input)
+		raw, err := conn.call(ctx, t.method, params, s.callOptions(ctx, l, t, params, conn.era))
 		lost := mcpwire.DeliveryOf(err) == mcpwire.NotDelivered && !conn.alive()
 		if !lost || !again || ctx.Err() != nil {
 			return raw, conn.era, err
@@ -71,8 +119,19 @@ func (s *Server) send(ctx context.Context, t *remoteTool, args json.RawMessage) 
 	}
 }
 
+// logLevel is the level of log messages that a call asks for, or empty.
+func (s *Server) logLevel(conn *connection, call *tools.Call) string {
+	switch {
+	case !conn.logs || call == nil:
+		return ""
+	case call.LogLevel != "":
+		return call.LogLevel
+	}
+	return s.cfg.LogLevel
+}
+
 // callOptions connects what comes before the answer to the call on ctx.
-func (s *Server) callOptions(ctx context.Context, t *remoteTool, params json.RawMessage, era mcpwire.Era) *mcpwire.CallOptions {
+func (s *Server) callOptions(ctx context.Context, l *lane, t *remoteTool, params json.RawMessage, era mcpwire.Era) *mcpwire.CallOptions {
 	opts := &mcpwire.CallOptions{Header: t.header(s, params, era)}
 	call := tools.CallFrom(ctx)
 	if call == nil {
@@ -90,6 +149,14 @@ func (s *Server) callOptions(ctx context.Context, t *remoteTool, params json.Raw
 			return
 		}
 		s.notified(method, params)
+	}
+	switch {
+	case era == mcpwire.EraStateless:
+		opts.Capabilities = carried(call.Capabilities)
+	case l.scope.capabilities != "":
+		opts.Request = func(asked context.Context, q *mcpwire.ServerRequest) (json.RawMessage, error) {
+			return s.askCaller(asked, flight{ctx, call}, q)
+		}
 	}
 	return opts
 }

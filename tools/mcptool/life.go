@@ -14,7 +14,10 @@ import (
 )
 
 const (
-	notifyToolsChanged = "notifications/tools/list_changed"
+	notifyToolsChanged     = "notifications/tools/list_changed"
+	notifyResourcesChanged = "notifications/resources/list_changed"
+	notifyPromptsChanged   = "notifications/prompts/list_changed"
+	notifyUpdated          = "notifications/resources/updated"
 
 	setLevelWait  = 5 * time.Second
 	listenPause   = time.Second
@@ -42,22 +45,22 @@ func childEnv(own map[string]string) []string {
 	return env
 }
 
-// newUplink returns an uplink to the server; nothing connects yet.
-func (s *Server) newUplink() *uplink {
+// newUplink returns an uplink to the server; nothing connects yet. l is the lane
+// that it is for, nil for everybody.
+func (s *Server) newUplink(l *lane) *uplink {
 	u := newUplink()
 	u.timeout = s.cfg.ConnectTimeout
-	u.open = s.open
+	u.open = func(ctx context.Context) (*mcpwire.Client, error) { return s.open(ctx, l) }
 	u.opened = func(c *connection, first bool) { s.opened(u, c, first) }
-	u.failed = func(err error) {
-		e := s.connectFailure(u.ctx, err, "connecting")
-		s.note(e)
-		s.log.Warn("no connection to the MCP server", "error", e.Message)
+	trouble := func(text, doing string, cause error) {
+		e := s.connectFailure(u.ctx, cause, doing)
+		if l == nil {
+			s.note(e)
+		}
+		s.log.Warn(text, "error", e.Message)
 	}
-	u.lost = func(cause error) {
-		e := s.connectFailure(u.ctx, &dialError{cause}, "the connection")
-		s.note(e)
-		s.log.Warn("connection to the MCP server lost", "error", e.Message)
-	}
+	u.failed = func(err error) { trouble("no connection to the MCP server", "connecting", err) }
+	u.lost = func(cause error) { trouble("connection to the MCP server lost", "the connection", &dialError{cause}) }
 	u.unclear = func(err error) {
 		s.log.Warn("the connection to the MCP server did not end well", "error", s.secrets.clean(err.Error()))
 	}
@@ -67,17 +70,17 @@ func (s *Server) newUplink() *uplink {
 // open makes one connection. A server of the stateful era is first asked for
 // the revision that it spoke last time, which spares it the question whether
 // it knows the other era: some are silent, and some end.
-func (s *Server) open(ctx context.Context) (*mcpwire.Client, error) {
+func (s *Server) open(ctx context.Context, l *lane) (*mcpwire.Client, error) {
 	s.stderr.begin()
 	if last := s.spoken.Load(); last != nil && s.cfg.Version == "" {
-		client, err := s.dial(ctx, *last)
+		client, err := s.dial(ctx, *last, l)
 		var unanswered *mcpwire.CallError
 		if err == nil || errors.As(err, &unanswered) {
 			return client, err
 		}
 		s.spoken.Store(nil)
 	}
-	client, err := s.dial(ctx, s.cfg.Version)
+	client, err := s.dial(ctx, s.cfg.Version, l)
 	if err != nil {
 		return nil, err
 	}
@@ -89,40 +92,77 @@ func (s *Server) open(ctx context.Context) (*mcpwire.Client, error) {
 
 // dial opens a transport. A connection that callers share says that it has
 // nobody to ask: a request of the server does not tell whose call it belongs to.
-func (s *Server) dial(ctx context.Context, version string) (*mcpwire.Client, error) {
-	return mcpwire.Connect(ctx, s.transport(), &mcpwire.ClientOptions{
+func (s *Server) dial(ctx context.Context, version string, l *lane) (*mcpwire.Client, error) {
+	opts := &mcpwire.ClientOptions{
 		Info:           s.cfg.ClientInfo,
 		Capabilities:   json.RawMessage(`{}`),
 		Version:        version,
 		OnNotification: s.notified,
 		Logger:         s.log,
-	})
+	}
+	if l != nil && l.scope.capabilities != "" {
+		opts.Capabilities = json.RawMessage(l.scope.capabilities)
+		opts.OnRequest = s.request(l)
+	}
+	return mcpwire.Connect(ctx, s.transport(), opts)
 }
 
-// opened starts what goes on beside a new connection.
+// opened starts what goes on beside a new connection that everybody shares.
 func (s *Server) opened(u *uplink, c *connection, first bool) {
 	peer := c.client.Server()
 	s.note(nil)
-	s.log.Info("connected to the MCP server", "revision", peer.Version, "info", string(peer.Info))
-	if _, ok := rawjson.Get(peer.Capabilities, "logging"); ok && peer.Era == mcpwire.EraStateful {
-		s.setLevel(c)
+	s.stateless.Store(peer.Era == mcpwire.EraStateless)
+	s.greet(u, c)
+	if params := listsToHearOf(peer); params != nil && peer.Era == mcpwire.EraStateless {
+		u.work.Go(func() { _ = s.listen(c.ctx, c, params, s.catchUp) })
 	}
-	if v, _ := rawjson.Get(peer.Capabilities, "tools", "listChanged"); string(v) == "true" && peer.Era == mcpwire.EraStateless {
-		u.work.Go(func() { s.listen(u, c) })
+	if !first {
+		s.changes.mark()
+		u.work.Go(func() { s.resubscribe(c) })
+	}
+}
+
+// greet starts what goes on beside any new connection.
+func (s *Server) greet(u *uplink, c *connection) {
+	peer := c.client.Server()
+	s.log.Info("connected to the MCP server", "revision", peer.Version, "info", string(peer.Info))
+	if declares(peer, "logging") && peer.Era == mcpwire.EraStateful {
+		c.level.Store(&s.cfg.LogLevel)
+		s.setLevel(c.ctx, c, s.cfg.LogLevel)
 	}
 	if s.cfg.KeepAlive > 0 && peer.Era == mcpwire.EraStateful {
 		u.work.Go(func() { s.keepAlive(c) })
 	}
-	if !first {
+}
+
+// listsToHearOf are the params of a subscription to changes of the lists that
+// the server tells of, or nil.
+func listsToHearOf(p mcpwire.Peer) json.RawMessage {
+	out := []byte("{")
+	for _, list := range []string{"tools", "prompts", "resources"} {
+		if v, _ := rawjson.Get(p.Capabilities, list, "listChanged"); string(v) == "true" {
+			out = append(comma(out), `"`+list+`ListChanged":true`...)
+		}
+	}
+	if len(out) == 1 {
+		return nil
+	}
+	return append(append([]byte(`{"notifications":`), out...), "}}"...)
+}
+
+// catchUp: what changed while nobody listened is found by reading the lists
+// again.
+func (s *Server) catchUp(again bool) {
+	if again {
 		s.changes.mark()
 	}
 }
 
 // setLevel asks for log messages. Some servers send none until they are asked.
-func (s *Server) setLevel(c *connection) {
-	ctx, cancel := context.WithTimeout(c.ctx, setLevelWait)
+func (s *Server) setLevel(ctx context.Context, c *connection, level string) {
+	ctx, cancel := context.WithTimeout(ctx, setLevelWait)
 	defer cancel()
-	params := json.RawMessage(`{"level":"` + s.cfg.LogLevel + `"}`)
+	params := json.RawMessage(`{"level":"` + level + `"}`)
 	if _, err := c.client.Call(ctx, "logging/setLevel", params, nil); err != nil {
 		s.log.Debug("the server takes no log level", "error", s.secrets.clean(err.Error()))
 	}
@@ -131,40 +171,42 @@ func (s *Server) setLevel(c *connection) {
 // notified takes what belongs to no call.
 func (s *Server) notified(method string, params json.RawMessage) {
 	switch method {
-	case notifyToolsChanged:
+	case notifyToolsChanged, notifyResourcesChanged, notifyPromptsChanged:
 		s.changes.mark()
+	case notifyUpdated:
+		s.subscribed.tell(params)
 	case mcpwire.NotifyLog:
 		s.log.Debug("message of the server", "params", bound(s.secrets.clean(string(params)), maxStderrLine))
 	}
 }
 
-// listen keeps a subscription to changes of the list for as long as the
-// connection lives. What changed while there was none is found by reading the
-// list again.
-func (s *Server) listen(u *uplink, c *connection) {
-	params := json.RawMessage(`{"notifications":{"toolsListChanged":true}}`)
-	pause := listenPause
-	for missed := false; ; missed = true {
+// listen keeps a subscription for as long as ctx lasts, which ends with the
+// connection at the latest, or until the server refuses it. subscribed is called
+// whenever it holds; again says that it did before, and that something may have
+// been missed.
+func (s *Server) listen(ctx context.Context, c *connection, params json.RawMessage, subscribed func(again bool)) error {
+	wait := listenPause
+	for again := false; ; again = true {
 		began := time.Now()
-		_, err := c.client.Call(c.ctx, mcpwire.MethodListen, params, &mcpwire.CallOptions{
+		_, err := c.client.Call(ctx, mcpwire.MethodListen, params, &mcpwire.CallOptions{
 			Notification: func(method string, params json.RawMessage) {
-				if method == mcpwire.NotifySubscribed && missed {
-					s.changes.mark()
+				if method == mcpwire.NotifySubscribed {
+					subscribed(again)
 				}
 				s.notified(method, params)
 			},
 		})
 		var rpc *RPCError
-		if c.ctx.Err() != nil || errors.As(err, &rpc) {
-			return
+		if ctx.Err() != nil || errors.As(err, &rpc) {
+			return err
 		}
 		if time.Since(began) > listenLimit {
-			pause = listenPause
+			wait = listenPause
 		}
-		if !u.sleep(pause) {
-			return
+		if err := pause(ctx, wait); err != nil {
+			return err
 		}
-		pause = min(2*pause, listenLimit)
+		wait = min(2*wait, listenLimit)
 	}
 }
 

@@ -6,8 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
@@ -16,16 +14,43 @@ import (
 )
 
 const (
-	maxPages = 2000
-	maxTools = 50000
+	maxPages     = 2000
+	maxTools     = 50000
+	maxResources = 10000
 	// pageWait bounds how long one page is waited for.
 	pageWait = time.Minute
 	// relistPause is when a list that could not be read is asked for again.
 	relistPause = 10 * time.Second
 )
 
-// A toolList is what a server lists.
-type toolList struct {
+// A listing is one of the lists that a server may have.
+type listing struct {
+	kind   tools.Kind
+	method string
+	// member of the answer holds the entries, and is what they are called.
+	member string
+	// capability declares the list.
+	capability string
+	limit      int
+}
+
+func listings() []listing {
+	return []listing{
+		{tools.KindTool, "tools/list", "tools", "tools", maxTools},
+		{tools.KindResource, "resources/list", "resources", "resources", maxResources},
+		{tools.KindResourceTemplate, "resources/templates/list", "resourceTemplates", "resources", maxResources},
+		{tools.KindPrompt, "prompts/list", "prompts", "prompts", maxResources},
+	}
+}
+
+func declares(p mcpwire.Peer, path ...string) bool {
+	_, ok := rawjson.Get(p.Capabilities, path...)
+	return ok
+}
+
+// An entryList is what a server lists of one kind.
+type entryList struct {
+	listing
 	entries []json.RawMessage
 	ttl     time.Duration
 	page    json.RawMessage // the last one
@@ -33,23 +58,35 @@ type toolList struct {
 	cut error
 }
 
-// Discover lists the server's tools, connecting first if there is no
-// connection. What cannot be described is left out and found in Refused; the
-// rest is returned in the server's order. The error is a *[tools.Error].
+// Discover lists what the server offers, connecting first if there is no
+// connection: its tools, and as further tools its resources, resource
+// templates and prompts. What cannot be described is left out and found in
+// Refused; the rest is returned in the server's order. The error is a
+// *[tools.Error].
 func (s *Server) Discover(ctx context.Context) ([]tools.ToolDescriptor, error) {
 	s.listing.Lock()
 	defer s.listing.Unlock()
-	list, err := s.readList(ctx)
+	lists, err := s.readLists(ctx)
 	if err != nil {
 		e := s.failure(ctx, "", "listing its tools", err)
 		s.note(e)
 		s.relist()
 		return nil, e
 	}
-	found, refused := s.describeAll(list)
+	found, refused := s.describeAll(lists)
 	s.keep(len(found), refused)
-	s.changes.expire(list.ttl)
+	s.changes.expire(shortestTTLOf(lists))
 	return found, nil
+}
+
+func shortestTTLOf(lists []*entryList) time.Duration {
+	var ttl time.Duration
+	for _, l := range lists {
+		if l.ttl > 0 && (ttl == 0 || l.ttl < ttl) {
+			ttl = l.ttl
+		}
+	}
+	return ttl
 }
 
 // relist asks for a list that was there once to be read again.
@@ -67,26 +104,64 @@ func (s *Server) keep(count int, refused []tools.Refusal) {
 	s.listed, s.count, s.refused, s.lastErr = true, count, refused, ""
 }
 
-// readList reads the whole list, once more from its beginning if the
+// readLists reads all lists whole, once more from their beginning if the
 // connection turns out to be lost.
-func (s *Server) readList(ctx context.Context) (*toolList, error) {
+func (s *Server) readLists(ctx context.Context) ([]*entryList, error) {
 	for again := true; ; again = false {
 		conn, err := s.shared.get(ctx, true)
 		if err != nil {
 			return nil, err
 		}
 		s.changes.reading()
-		list, err := readPages(ctx, conn.client)
+		lists, err := s.readAll(ctx, conn)
 		if err == nil || !again || conn.alive() || ctx.Err() != nil {
-			return list, err
+			return lists, err
 		}
 	}
 }
 
-// readPages follows the pages of tools/list to the end, or to where they go
-// round in a circle.
-func readPages(ctx context.Context, c *mcpwire.Client) (*toolList, error) {
-	list := &toolList{}
+// readAll reads each list. Without its tools a server is not there; another
+// list that cannot be read stays as it was, and is read again soon.
+func (s *Server) readAll(ctx context.Context, conn *connection) ([]*entryList, error) {
+	var lists []*entryList
+	for _, l := range listings() {
+		if l.kind != tools.KindTool && !declares(conn.client.Server(), l.capability) {
+			delete(s.known, l.kind)
+			continue
+		}
+		list, err := readPages(ctx, conn.client, l)
+		switch {
+		case err == nil:
+			s.known[l.kind] = list
+		case l.kind == tools.KindTool || ctx.Err() != nil || !conn.alive():
+			return nil, err
+		default:
+			list = s.unread(l, err)
+		}
+		lists = append(lists, list)
+	}
+	return lists, nil
+}
+
+// unread returns the list as it was read last.
+func (s *Server) unread(l listing, err error) *entryList {
+	s.log.Warn("a list of the MCP server could not be read", "list", l.method, "error", s.secrets.clean(err.Error()))
+	list := &entryList{listing: l, ttl: relistPause}
+	if last := s.known[l.kind]; last != nil {
+		list.entries = last.entries
+	}
+	var rpc *RPCError
+	if errors.As(err, &rpc) {
+		list.ttl = 0 // the server has said its word
+	}
+	list.cut = errors.New(bound(s.secrets.clean(reasonOf(err)), 200))
+	return list
+}
+
+// readPages follows the pages of a list to the end, or to where they go round
+// in a circle.
+func readPages(ctx context.Context, c *mcpwire.Client, l listing) (*entryList, error) {
+	list := &entryList{listing: l}
 	cursors := map[string]bool{}
 	var params json.RawMessage
 	for page := 1; ; page++ {
@@ -100,8 +175,8 @@ func readPages(ctx context.Context, c *mcpwire.Client) (*toolList, error) {
 			list.cut = fmt.Errorf("page %d names a cursor that was followed before", page)
 		case page >= maxPages:
 			list.cut = fmt.Errorf("the list has more than %d pages", maxPages)
-		case len(list.entries) > maxTools:
-			list.cut = fmt.Errorf("the list has more than %d tools", maxTools)
+		case len(list.entries) > l.limit:
+			list.cut = fmt.Errorf("the list has more than %d entries", l.limit)
 		}
 		if list.cut != nil {
 			return list, nil
@@ -112,18 +187,18 @@ func readPages(ctx context.Context, c *mcpwire.Client) (*toolList, error) {
 }
 
 // readPage adds one page and returns the cursor of the next.
-func (l *toolList) readPage(ctx context.Context, c *mcpwire.Client, params json.RawMessage) (next string, err error) {
+func (l *entryList) readPage(ctx context.Context, c *mcpwire.Client, params json.RawMessage) (next string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, pageWait)
 	defer cancel()
-	raw, err := c.Call(ctx, "tools/list", params, nil)
+	raw, err := c.Call(ctx, l.method, params, nil)
 	if err != nil {
-		return "", withoutTools(c, err)
+		return "", l.forgive(c, err)
 	}
 	var page json.RawMessage
 	it := rawjson.Object(raw)
 	for it.Next() {
 		switch {
-		case it.KeyIs("tools"):
+		case it.KeyIs(l.member):
 			page = it.Value()
 		case it.KeyIs("nextCursor"):
 			next, _ = rawjson.Unquote(it.Value())
@@ -132,7 +207,7 @@ func (l *toolList) readPage(ctx context.Context, c *mcpwire.Client, params json.
 		}
 	}
 	if rawjson.KindOf(page) != rawjson.KindArray {
-		return "", errors.New(`the answer to tools/list has no array "tools"`)
+		return "", fmt.Errorf("the answer to %s has no array %q", l.method, l.member)
 	}
 	if len(l.entries) > 0 && bytes.Equal(page, l.page) {
 		l.cut = errors.New("a page is the same as the one before")
@@ -145,17 +220,18 @@ func (l *toolList) readPage(ctx context.Context, c *mcpwire.Client, params json.
 	return next, nil
 }
 
-// withoutTools forgives a server that declares no tools and knows no list.
-func withoutTools(c *mcpwire.Client, err error) error {
-	_, declared := rawjson.Get(c.Server().Capabilities, "tools")
-	if !declared && errors.Is(err, &RPCError{Code: mcpwire.CodeMethodNotFound}) {
+// forgive takes it for an empty list that a server does not know the method:
+// one that declares no tools, or that means its other lists by resources.
+func (l *entryList) forgive(c *mcpwire.Client, err error) error {
+	unknown := errors.Is(err, &RPCError{Code: mcpwire.CodeMethodNotFound})
+	if unknown && (l.kind != tools.KindTool || !declares(c.Server(), l.capability)) {
 		return nil
 	}
 	return err
 }
 
 // addTTL keeps the shortest time to live of the pages.
-func (l *toolList) addTTL(raw json.RawMessage) {
+func (l *entryList) addTTL(raw json.RawMessage) {
 	var ms float64
 	if json.Unmarshal(raw, &ms) != nil || ms <= 0 || ms > float64(24*time.Hour/time.Millisecond) {
 		return
@@ -163,62 +239,4 @@ func (l *toolList) addTTL(raw json.RawMessage) {
 	if ttl := time.Duration(ms * float64(time.Millisecond)); l.ttl == 0 || ttl < l.ttl {
 		l.ttl = ttl
 	}
-}
-
-// describeAll turns the entries into descriptors and names those it refuses.
-func (s *Server) describeAll(list *toolList) (found []tools.ToolDescriptor, refused []tools.Refusal) {
-	taken := make(map[string]string, len(list.entries)) // source names, by canonical name
-	refuse := func(name string, err error) {
-		refused = append(refused, tools.Refusal{Name: bound(name, 128), Err: err})
-		s.log.Warn("tool of the MCP server left out", "tool", bound(name, 128), "error", err)
-	}
-	for i, raw := range list.entries {
-		d, err := readDefinition(raw)
-		if err != nil {
-			refuse(fmt.Sprintf("%s (entry %d)", s.cfg.Name, i+1), fmt.Errorf("%w: %w", tools.ErrToolInvalid, err))
-			continue
-		}
-		if !s.filter.takes(d.name) {
-			continue
-		}
-		desc := s.describe(d)
-		if other, dup := taken[desc.Tool.Name]; dup {
-			refuse(d.name, collision(d.name, other, desc.Tool.Name))
-			continue
-		}
-		taken[desc.Tool.Name] = d.name
-		found = append(found, desc)
-	}
-	if list.cut != nil {
-		refuse(s.cfg.Name+" (end of the list)", list.cut)
-	}
-	s.warnOfPolicies(taken)
-	return found, refused
-}
-
-func collision(name, other, canonical string) error {
-	if name == other {
-		return fmt.Errorf("%w: the server lists two tools named %q; the first is taken", tools.ErrToolDuplicateName, bound(name, 128))
-	}
-	return fmt.Errorf("%w: %q and %q both become %q; the first is taken", tools.ErrToolDuplicateName, bound(other, 128), bound(name, 128), canonical)
-}
-
-// warnOfPolicies names policies of tools that are not there.
-func (s *Server) warnOfPolicies(taken map[string]string) {
-	absent := map[string]bool{}
-	for name := range s.cfg.ToolPolicies {
-		absent[name] = true
-	}
-	for _, name := range taken {
-		delete(absent, name)
-	}
-	if len(absent) == 0 {
-		return
-	}
-	names := make([]string, 0, len(absent))
-	for name := range absent {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	s.log.Warn("policies name tools that the server does not list", "tools", strings.Join(names, ", "))
 }

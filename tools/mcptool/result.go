@@ -12,8 +12,8 @@ import (
 )
 
 var (
-	errNoResult      = errors.New("the server's answer to tools/call is not a result object")
-	errInputRequired = errors.New("the server asks for input before it answers, which a shared connection does not offer")
+	errNoResult      = errors.New("the server's answer is not a result object")
+	errInputRequired = errors.New("the server asks for input before it answers")
 )
 
 // resultOf returns the views of a tools/call result, which stays whole in Wire.
@@ -35,7 +35,7 @@ func resultOf(raw json.RawMessage, era mcpwire.Era) (tools.ToolResult, error) {
 		case it.KeyIs("_meta"):
 			r.Meta = metaOf(it.Value())
 		case it.KeyIs("resultType"):
-			if kind, _ := rawjson.Unquote(it.Value()); kind == "input_required" {
+			if isInputRequired(it.Value()) {
 				return r, errInputRequired
 			}
 		}

@@ -25,13 +25,21 @@ type Server struct {
 	stderr  *stderrLog
 	http    http.RoundTripper
 	changes changes
-	shared  *uplink
+	// shared is the connection that the lists are read on, and that all calls
+	// go out on unless lanes has others for them.
+	shared     *uplink
+	lanes      lanes
+	subscribed subscriptions
+	// stateless says that the server is of the era without sessions, as far as
+	// is known.
+	stateless atomic.Bool
 	// spoken is the revision of the last connection of the stateful era.
 	spoken atomic.Pointer[string]
 	// transport returns the transport of one connection.
 	transport func() mcpwire.Transport
 
-	listing sync.Mutex // one list is read at a time
+	listing sync.Mutex                // one reading of the lists at a time
+	known   map[tools.Kind]*entryList // as read last; guarded by listing
 
 	mu      sync.Mutex
 	listed  bool // once, successfully
@@ -63,6 +71,7 @@ func New(cfg *Config) (*Server, error) {
 		options: tools.ResolveOptions(c.Options...),
 		secrets: newSecrets(c),
 		closed:  make(chan struct{}),
+		known:   map[tools.Kind]*entryList{},
 	}
 	s.stderr = newStderrLog(s.log, s.secrets)
 	s.http = c.HTTP
@@ -70,7 +79,8 @@ func New(cfg *Config) (*Server, error) {
 		s.http = newHTTPTransport()
 	}
 	s.transport = s.newTransport
-	s.shared = s.newUplink()
+	s.shared = s.newUplink(nil)
+	s.lanes.server, s.lanes.shared = s, &lane{uplink: s.shared}
 	return s, nil
 }
 
@@ -128,7 +138,7 @@ func (s *Server) Close(ctx context.Context) error {
 	s.closing.Do(func() {
 		go func() {
 			defer close(s.closed)
-			s.shared.close()
+			s.lanes.close()
 			s.changes.close() // a call of it that reads the list has failed by now
 			if t, ok := s.http.(*http.Transport); ok && s.cfg.HTTP == nil {
 				t.CloseIdleConnections()
@@ -156,6 +166,9 @@ type Status struct {
 	Instructions string
 	// Tools is how many tools the last Discover returned.
 	Tools int
+	// Sessions is how many connections there are beside the one that is asked
+	// for the lists; see Config.Session.
+	Sessions int
 	// LastError is why there is no connection, or why the last Discover
 	// failed; empty when all is well.
 	LastError string
@@ -170,7 +183,7 @@ func (s *Server) Status() Status {
 	u := s.shared.state()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	st := Status{Tools: s.count, LastError: s.lastErr, Restarts: max(0, u.made-1), Noise: u.noise}
+	st := Status{Tools: s.count, Sessions: s.lanes.len(), LastError: s.lastErr, Restarts: max(0, u.made-1), Noise: u.noise}
 	if u.conn == nil {
 		return st
 	}

@@ -431,7 +431,7 @@ func TestListsThatDoNotEnd(t *testing.T) {
 				t.Fatalf("%d tools, %v", len(list), err)
 			}
 			refused := s.Refused()
-			if len(refused) == 0 || !strings.Contains(refused[len(refused)-1].Name, "end of the list") {
+			if len(refused) == 0 || !strings.Contains(refused[len(refused)-1].Name, "end of tools/list") {
 				t.Errorf("refused: %v", refused)
 			}
 		})

@@ -46,6 +46,8 @@ type uplink struct {
 	// failed is called when a connection could not be made.
 	failed  func(err error)
 	timeout time.Duration
+	// lazy leaves a lost connection until the next call wants one.
+	lazy bool
 
 	ctx    context.Context // ends with the uplink
 	cancel context.CancelFunc
@@ -76,13 +78,14 @@ type connection struct {
 	retire context.CancelCauseFunc
 	// gone is closed when nothing of a connection that ended is left.
 	gone   chan struct{}
-	buried bool // its end is accounted for; guarded by uplink.mu
+	level  atomic.Pointer[string] // the log level that was asked for last
+	buried bool                   // its end is accounted for; guarded by uplink.mu
 }
 
 func (c *connection) alive() bool { return c.client.Err() == nil && c.ctx.Err() == nil }
 
 // call counts the calls in flight around one.
-func (c *connection) call(ctx context.Context, params json.RawMessage, opts *mcpwire.CallOptions) (json.RawMessage, error) {
+func (c *connection) call(ctx context.Context, method string, params json.RawMessage, opts *mcpwire.CallOptions) (json.RawMessage, error) {
 	c.inFlight.Add(1)
 	defer func() {
 		c.inFlight.Add(-1)
@@ -91,7 +94,7 @@ func (c *connection) call(ctx context.Context, params json.RawMessage, opts *mcp
 		default:
 		}
 	}()
-	return c.client.Call(ctx, methodCall, params, opts)
+	return c.client.Call(ctx, method, params, opts)
 }
 
 // drain waits until no call is in flight, within a limit.
@@ -285,7 +288,7 @@ func (u *uplink) watch(c *connection) {
 	u.mu.Lock()
 	u.bury(c)
 	died := !u.closed
-	revive := died && !u.reviving
+	revive := died && !u.lazy && !u.reviving
 	u.reviving = u.reviving || revive
 	u.mu.Unlock()
 	if died {
@@ -334,6 +337,15 @@ func (u *uplink) lacking() bool {
 	defer u.mu.Unlock()
 	u.reviving = !u.closed && !u.conn.alive()
 	return u.reviving
+}
+
+// spawn runs f on a goroutine that close waits for.
+func (u *uplink) spawn(f func()) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if !u.closed {
+		u.work.Go(f)
+	}
 }
 
 // sleep waits and reports whether the uplink is still open.

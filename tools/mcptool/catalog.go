@@ -1,0 +1,131 @@
+package mcptool
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// An inventory collects the descriptors of what a server lists.
+type inventory struct {
+	server  *Server
+	taken   map[string]string // source names, by canonical name
+	found   []tools.ToolDescriptor
+	refused []tools.Refusal
+}
+
+// describeAll turns the entries into descriptors and names those it refuses.
+func (s *Server) describeAll(lists []*entryList) (found []tools.ToolDescriptor, refused []tools.Refusal) {
+	inv := &inventory{server: s, taken: map[string]string{}}
+	shelf := &shelf{}
+	resources := false
+	for _, list := range lists {
+		inv.addList(list, shelf)
+		resources = resources || list.kind == tools.KindResource
+		if list.kind == tools.KindTool {
+			s.warnOfPolicies(inv.taken)
+		}
+	}
+	if resources {
+		inv.add(readResource, readResource, func() tools.ToolDescriptor { return s.describeReader(shelf) })
+	}
+	return inv.found, inv.refused
+}
+
+func (inv *inventory) refuse(name string, err error) {
+	name = bound(name, 128)
+	inv.refused = append(inv.refused, tools.Refusal{Name: name, Err: err})
+	inv.server.log.Warn("something that the MCP server lists was left out", "name", name, "error", err)
+}
+
+func (inv *inventory) addList(list *entryList, shelf *shelf) {
+	s := inv.server
+	definitions := inv.read(list)
+	shared := repeated(definitions)
+	for _, d := range definitions {
+		shelf.add(&d)
+		local := localName(&d, shared[d.name])
+		inv.add(local, d.source(), func() tools.ToolDescriptor {
+			if d.kind == tools.KindTool {
+				return s.describe(d)
+			}
+			return s.describeNative(d, local)
+		})
+	}
+	if list.cut != nil {
+		inv.refuse(fmt.Sprintf("%s (end of %s)", s.cfg.Name, list.method), list.cut)
+	}
+}
+
+// read returns the entries that can be read.
+func (inv *inventory) read(list *entryList) []definition {
+	out := make([]definition, 0, len(list.entries))
+	for i, raw := range list.entries {
+		d, err := readDefinition(list.kind, raw)
+		if err != nil {
+			inv.refuse(fmt.Sprintf("%s (entry %d of %s)", inv.server.cfg.Name, i+1, list.method), fmt.Errorf("%w: %w", tools.ErrToolInvalid, err))
+			continue
+		}
+		out = append(out, d)
+	}
+	return out
+}
+
+// repeated returns the names that more than one resource has, which is allowed.
+func repeated(list []definition) map[string]bool {
+	seen, twice := map[string]string{}, map[string]bool{}
+	for _, d := range list {
+		if uri, ok := seen[d.name]; ok && d.isResource() && uri != d.uri {
+			twice[d.name] = true
+		}
+		seen[d.name] = d.uri
+	}
+	return twice
+}
+
+// add adds a descriptor unless the filter leaves it out or its name is taken.
+func (inv *inventory) add(local, source string, describe func() tools.ToolDescriptor) {
+	if !inv.server.filter.takes(local) {
+		return
+	}
+	desc := describe()
+	if other, dup := inv.taken[desc.Tool.Name]; dup {
+		inv.refuse(source, collision(source, other, desc.Tool.Name))
+		return
+	}
+	inv.taken[desc.Tool.Name] = source
+	inv.found = append(inv.found, desc)
+}
+
+func collision(name, other, canonical string) error {
+	if name == other {
+		return fmt.Errorf("%w: the server lists %q twice; the first is taken", tools.ErrToolDuplicateName, bound(name, 128))
+	}
+	return fmt.Errorf("%w: %q and %q both become %q; the first is taken", tools.ErrToolDuplicateName, bound(other, 128), bound(name, 128), canonical)
+}
+
+// warnOfPolicies names policies of tools that are not there.
+func (s *Server) warnOfPolicies(taken map[string]string) {
+	absent := map[string]bool{}
+	for name := range s.cfg.ToolPolicies {
+		absent[name] = true
+	}
+	for _, name := range taken {
+		delete(absent, name)
+	}
+	if len(absent) == 0 {
+		return
+	}
+	names := make([]string, 0, len(absent))
+	for name := range absent {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	s.log.Warn("policies name tools that the server does not list", "tools", strings.Join(names, ", "))
+}
+
+// schemaNothing is the schema of a tool that takes no arguments.
+var schemaNothing = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
