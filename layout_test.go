@@ -27,6 +27,7 @@ var imports = map[string][]string{
 	"": nil,
 
 	"internal/rawjson":  nil,
+	"internal/netguard": nil,
 	"identity":          nil,
 	"schema":            {"internal/rawjson"},
 	"schema/schematest": {"internal/rawjson"},
@@ -38,6 +39,7 @@ var imports = map[string][]string{
 	"tools/builtin":     with(ground, "view", "tools/inproc"),
 	"tools/httptool":    ground,
 	"tools/mcptool":     with(ground, "internal/mcpwire"),
+	"tools/a2atool":     with(ground, "internal/netguard"),
 	"mcpserver":         with(ground, "view", "internal/mcpwire"),
 	"api":               with(ground, "view"),
 	"gateway":           with(ground, "view", "internal/mcpwire", "tools/builtin", "tools/inproc", "tools/httptool", "tools/mcptool", "mcpserver", "api"),
