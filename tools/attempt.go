@@ -35,12 +35,12 @@ type attempt struct {
 	kicked  chan struct{} // signals that the clock started or stopped
 }
 
-func newAttempt(ctx context.Context, call *Call, cat *catalog, limit time.Duration) *attempt {
-	a := &attempt{Context: ctx, call: call, cat: cat, limit: limit > 0, left: limit}
+// begin starts the clock of an attempt that is new.
+func (a *attempt) begin(ctx context.Context, call *Call, cat *catalog, limit time.Duration) {
+	a.Context, a.call, a.cat, a.limit, a.left = ctx, call, cat, limit > 0, limit
 	if a.limit {
 		a.since = time.Now()
 	}
-	return a
 }
 
 // Value finds the call, the catalog and, where the caller brought none, the

@@ -129,7 +129,8 @@ func randomPrefix() string {
 
 // newCallID returns an id that no other call of any process has.
 func (c *catalog) newCallID() string {
-	return c.ids + strconv.FormatUint(c.nextID.Add(1), 36)
+	var room [32]byte
+	return string(strconv.AppendUint(append(room[:0], c.ids...), c.nextID.Add(1), 36))
 }
 
 // Register implements ToolCatalog.

@@ -12,7 +12,8 @@ import (
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
-// passage is one call on its way through the door.
+// passage is one call on its way through the door. It holds all that every call
+// needs, so that one allocation serves.
 type passage struct {
 	b      *binding
 	call   *Call
@@ -21,6 +22,7 @@ type passage struct {
 	shell  shell
 	start  time.Time
 
+	own      Call        // what call points to, once there is a call
 	release  func(error) // of admission
 	invoked  bool        // the event was published
 	refusing string      // the stage that refused
@@ -64,7 +66,8 @@ func (p *passage) walk(ctx context.Context, outer *Call, args json.RawMessage) (
 	if !b.permitted(ctx) {
 		return ToolResult{}, notFound(b.tool.Name)
 	}
-	p.call = b.newCall(ctx, outer)
+	p.call = &p.own
+	p.call.begin(ctx, b, outer)
 	p.em.call = p.call.ID
 	if len(b.cat.middleware) == 0 {
 		return p.checked(ctx, args)
@@ -452,10 +455,10 @@ func (e *emitter) failed(ctx context.Context, transport TransportKind, err *Erro
 		ErrorClass: err.Class, ErrorMessage: err.SafeMessage(), OutcomeUnknown: err.OutcomeUnknown}, time.Now())
 }
 
-// newCall makes the call that tools find on their context. outer is the call
+// begin fills in the call that tools find on their context. outer is the call
 // whose tool makes this one, or nil.
-func (b *binding) newCall(ctx context.Context, outer *Call) *Call {
-	c := &Call{binding: b}
+func (c *Call) begin(ctx context.Context, b *binding, outer *Call) {
+	c.binding = b
 	if q, ok := identity.QuadrupleFrom(ctx); ok {
 		c.RunID = q.RunID
 	}
@@ -470,7 +473,6 @@ func (b *binding) newCall(ctx context.Context, outer *Call) *Call {
 	if c.ID == "" {
 		c.ID = b.cat.newCallID()
 	}
-	return c
 }
 
 // callContext carries a call to middleware and stages. It hides the entrance,

@@ -25,7 +25,8 @@ type shell struct {
 	cat     *catalog // nil outside a catalog
 	hooks   []InvokeHooks
 
-	attempts int
+	attempts int // that are over
+	first    attempt
 }
 
 // InvokeHooks observe the attempts of a call.
@@ -180,7 +181,11 @@ func (s *shell) attempt(ctx context.Context, args json.RawMessage, invoke Invoke
 	if err := ctx.Err(); err != nil {
 		return ToolResult{}, &Error{Class: ErrClassPermanent, Delivery: NotDelivered, Err: err}
 	}
-	a := newAttempt(ctx, s.call, s.cat, s.policy.timeout())
+	a := &s.first
+	if s.attempts > 0 {
+		a = new(attempt) // a tool may still hold the one before
+	}
+	a.begin(ctx, s.call, s.cat, s.policy.timeout())
 	a.args = args
 	if s.call != nil && s.cat != nil {
 		s.call.number.Add(1)
