@@ -46,10 +46,11 @@ var imports = map[string][]string{
 	"gateway/demo":      {"gateway", "tools", "tools/builtin", "tools/inproc"},
 	"cmd/toolcrib":      {"gateway", "gateway/demo", "identity", "events", "tools", "tools/inproc", "mcpserver", "api", "internal/mcpwire", "internal/rawjson"},
 	"internal/peertest": nil,
+	"tools/toolstest":   ground,
 }
 
 // testSupport are packages that only tests may import.
-var testSupport = []string{"internal/peertest", "schema/schematest"}
+var testSupport = []string{"internal/peertest", "schema/schematest", "tools/toolstest"}
 
 // testTrees hold tests and their programs. They may import what they test.
 var testTrees = []string{"test", "bench", "examples"}

@@ -1,0 +1,4 @@
+package toolstest
+
+// NothingLeftWithin is NothingLeft with another grace.
+var NothingLeftWithin = nothingLeft
