@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -142,6 +143,27 @@ func (a *Auth) apply(req *http.Request) ([]string, error) {
 		req.Header.Set(a.Header, secret)
 	}
 	return shown, nil
+}
+
+// credentials are all that a request carries.
+type credentials []*Auth
+
+// hide reports whether one of them fills in a parameter.
+func (c credentials) hide(in, name string) bool {
+	return slices.ContainsFunc(c, func(a *Auth) bool { return a.hides(in, name) })
+}
+
+// apply puts all of them into a request and returns what must not be shown.
+func (c credentials) apply(req *http.Request) ([]string, error) {
+	var hidden []string
+	for _, a := range c {
+		more, err := a.apply(req)
+		if err != nil {
+			return nil, err
+		}
+		hidden = append(hidden, more...)
+	}
+	return hidden, nil
 }
 
 func or(s, fallback string) string {

@@ -31,6 +31,7 @@ type bodyForm struct {
 	choice   string   // the property that chooses one, or ""
 	fields   map[string]*field
 	rest     []*field // how the elements of a multipart list are written in turn, the last one for all that follow
+	file     bool     // a multipart body is one file, which the document gives no name
 	records  bool     // lines begin with a record separator, as in application/json-seq
 }
 
@@ -73,6 +74,7 @@ func (b *formBuilder) body(l *library, n node) error {
 		}
 	}
 	body := &bodyForm{encoding: first.encoding, arg: b.property("body", "request")}
+	body.file = first.encoding == encodingMultipart && l.isFile(first.content.child("schema"))
 	body.records = bareMedia(first.media) == "application/json-seq"
 	body.readFields(first.content)
 	b.form.body = body

@@ -90,7 +90,7 @@ type outgoing struct {
 	url    *url.URL
 	header http.Header
 	body   []byte
-	auth   *Auth
+	auth   credentials
 	hidden []string // values that no error may show
 	bare   bool     // goes without the credentials of Network.Wrap
 }
@@ -245,13 +245,17 @@ func follow(prev *http.Request, out *outgoing, status int, to *url.URL, trusted 
 	return next, out.reapply(next)
 }
 
-// reapply adds the credential of the query, which a redirect's URL lacks.
+// reapply adds the credentials of the query, which a redirect's URL lacks.
 func (o *outgoing) reapply(req *http.Request) error {
-	if o.auth == nil || o.auth.Query == "" || req.URL.Query().Has(o.auth.Query) {
-		return nil
+	for _, a := range o.auth {
+		if a.Query == "" || req.URL.Query().Has(a.Query) {
+			continue
+		}
+		if _, err := a.apply(req); err != nil {
+			return err
+		}
 	}
-	_, err := o.auth.apply(req)
-	return err
+	return nil
 }
 
 func discard(resp *http.Response) {

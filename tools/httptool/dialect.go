@@ -331,11 +331,26 @@ func (w *schemaWriter) named(key string, n node) error {
 		}
 		first = false
 		w.out = append(rawjson.AppendQuoted(w.out, name), ':')
-		if err := w.schema(v); err != nil {
+		if err := w.member(name, v); err != nil {
 			return err
 		}
 	}
 	w.out = append(w.out, '}')
+	return nil
+}
+
+// member writes the schema of a member. A field of a multipart body that is
+// called a file and documented as a mere string may be either.
+func (w *schemaWriter) member(name string, n node) error {
+	if w.level != levelField || !strings.HasSuffix(strings.ToLower(name), "file") || n.text("type") != "string" ||
+		n.child("enum").ok() || w.lib.isFile(n) {
+		return w.schema(n)
+	}
+	w.out = append(w.out, `{"anyOf":[`...)
+	if err := w.schema(n); err != nil {
+		return err
+	}
+	w.out = append(append(append(w.out, ','), fileSchema...), "]}"...)
 	return nil
 }
 

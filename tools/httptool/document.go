@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/url"
 	"os"
-	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -80,6 +79,8 @@ type document struct {
 	raw    json.RawMessage
 	source []byte // YAML as read; nil when raw is what was read
 	tree   ast.Node
+	self   *url.URL // what $self calls it, or nil
+	marks  *marks   // nil until one is asked for
 
 	// members holds the objects that pointers led through, by pointer.
 	members map[string]map[string]json.RawMessage
@@ -242,7 +243,8 @@ type library struct {
 	caller *caller
 	allow  bool
 	root   *document
-	folder *os.Root // what files may be referred to; nil without
+	values map[string]string // of the variables of servers
+	folder *os.Root          // what files may be referred to; nil without
 	docs   map[string]*document
 }
 
@@ -368,6 +370,9 @@ func (l *library) add(doc *document, content []byte) error {
 	} else if err := doc.parse(content); err != nil {
 		return err
 	}
+	if text := doc.root().text("$self"); text != "" {
+		doc.self, _ = url.Parse(text) // a malformed one names nothing
+	}
 	l.docs[doc.key()] = doc
 	return nil
 }
@@ -401,93 +406,4 @@ func (d *document) parse(content []byte) error {
 	}
 	d.source = content
 	return nil
-}
-
-// deref follows a node's $ref, and that of what it leads to, to a node without
-// one.
-func (l *library) deref(n node) (node, error) {
-	for range maxRefHops {
-		ref := n.text("$ref")
-		if ref == "" {
-			return n, nil
-		}
-		next, err := l.follow(n, ref)
-		if err != nil {
-			return node{}, err
-		}
-		n = next
-	}
-	return node{}, n.errorf("the $ref leads in a circle")
-}
-
-// follow returns what a $ref at n leads to.
-func (l *library) follow(n node, ref string) (node, error) {
-	location, fragment, _ := strings.Cut(ref, "#")
-	at := n.child("$ref")
-	doc := n.doc
-	if location != "" {
-		var err error
-		if doc, err = l.related(doc, location); err != nil {
-			return node{}, at.errorf("cannot resolve $ref %q: %v", ref, err)
-		}
-	}
-	pointer, err := url.PathUnescape(fragment)
-	if err != nil || pointer != "" && pointer[0] != '/' {
-		return node{}, at.errorf("cannot resolve $ref %q: expected a JSON pointer after #", ref)
-	}
-	raw, ok := doc.at(pointer)
-	if !ok {
-		return node{}, at.errorf("cannot resolve $ref %q: %s has no such place", ref, doc.name)
-	}
-	return node{doc, pointer, raw}, nil
-}
-
-// related returns the document that another one refers to. Files must lie in
-// the folder of the first document, and URLs at its origin.
-func (l *library) related(from *document, location string) (*document, error) {
-	next, err := from.locate(location)
-	if err != nil {
-		return nil, err
-	}
-	if known, ok := l.docs[next.key()]; ok {
-		return known, nil
-	}
-	if len(l.docs) >= maxDocuments {
-		return nil, fmt.Errorf("more than %d documents", maxDocuments)
-	}
-	content, err := l.read(next)
-	if err != nil {
-		return nil, err
-	}
-	return next, l.add(next, content)
-}
-
-func (l *library) read(next *document) ([]byte, error) {
-	switch {
-	case next.base == nil && l.folder != nil:
-		return l.readFile(next.file)
-	case next.base == nil:
-		return nil, errors.New("the document was not read from a file")
-	case l.root.base == nil || origin(next.base) != origin(l.root.base):
-		return nil, errors.New("it is at another origin than the document")
-	}
-	return l.fetch(next.base)
-}
-
-// locate returns an empty document for a location relative to d.
-func (d *document) locate(location string) (*document, error) {
-	ref, err := url.Parse(location)
-	if err != nil {
-		return nil, errors.New("malformed")
-	}
-	if d.base != nil {
-		base := d.base.ResolveReference(ref)
-		return &document{name: shownLocation(base.String()), base: base}, nil
-	}
-	if ref.Scheme != "" || ref.Host != "" {
-		return &document{name: shownLocation(location), base: ref}, nil
-	}
-	file := path.Join(path.Dir(d.file), ref.Path)
-	folder := strings.TrimSuffix(d.name, d.file)
-	return &document{name: folder + file, file: file}, nil
 }

@@ -210,7 +210,7 @@ func (p *parameter) query(raw json.RawMessage) string {
 // pairs returns the names and values that the parameter's style makes of an
 // argument, each escaped by the function for it.
 func (p *parameter) pairs(raw json.RawMessage, name, value func(string) string) []pair {
-	if p.style == "deepObject" && rawjson.KindOf(raw) == rawjson.KindObject {
+	if kind := rawjson.KindOf(raw); p.style == "deepObject" && (kind == rawjson.KindObject || kind == rawjson.KindArray) {
 		leaves := deepPairs(nil, p.name, raw)
 		for i, kv := range leaves {
 			leaves[i] = pair{name(kv.key), value(kv.value)}
@@ -246,7 +246,7 @@ func (p *parameter) delimiter(esc func(string) string) string {
 var delimiters = map[string]string{"spaceDelimited": " ", "pipeDelimited": "|", "tabDelimited": "\t"}
 
 // deepPairs returns name[key] and value for every leaf. The specification stops
-// at one level; below it, brackets go on, with the position for array elements,
+// at one level of an object; elsewhere brackets go on, with the position for array elements,
 // as the servers that take nested values read them.
 func deepPairs(list []pair, name string, raw json.RawMessage) []pair {
 	switch rawjson.KindOf(raw) {

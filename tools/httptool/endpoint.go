@@ -26,7 +26,7 @@ type endpoint struct {
 	accept     string
 	headers    map[string]string // the operator's
 	hidden     []string
-	auth       *Auth
+	auth       credentials
 	structured bool // every result must have a structured form
 }
 

@@ -23,7 +23,7 @@ type filledEndpoint struct {
 	media     string // the Content-Type that the manifest sets, or ""
 	body      *filler
 	sendsArgs bool // without a body template, the arguments are the body
-	auth      *Auth
+	auth      credentials
 }
 
 type filledHeader struct {

@@ -29,9 +29,9 @@ func TestLargeDocument(t *testing.T) {
 	if len(names) < 346 {
 		t.Fatalf("only %d tools", len(names))
 	}
-	for _, name := range names {
+	for i, name := range names {
 		d, _ := cat.Resolve(name)
-		args := sampleArgs(t, d.Tool.ArgsSchema)
+		args := sampleArgs(t, d.Tool.ArgsSchema, i)
 		call(t, cat, name, args)
 		got := next()
 		path, _, _ := strings.Cut(got.URI, "?")

@@ -270,9 +270,10 @@ func (m *Manifest) endpoint(o *yamlObject, auths map[string]*Auth) *filledEndpoi
 		e.url = o.filler("url_template", text, placeURL)
 	}
 	if ref := o.text("auth_ref"); ref != "" {
-		if e.auth = auths[ref]; e.auth == nil {
+		if auths[ref] == nil {
 			o.reader.faultf(o.members["auth_ref"], "auth_ref names %q, and there is no such entry under auth", ref)
 		}
+		e.auth = credentials{auths[ref]}
 	}
 	m.headers(o, e)
 	m.bodyTemplate(o, e)

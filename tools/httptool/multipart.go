@@ -71,7 +71,8 @@ func (l *library) hasFiles(schema node, depth int) bool {
 }
 
 // multipartSchema returns the schema of a multipart body's argument, in which
-// files are objects with a name, a media type, and bytes or text.
+// files are objects with a name, a media type, and bytes or text. A body that
+// is documented as bytes is one file.
 func (b *formBuilder) multipartSchema(content node) (json.RawMessage, error) {
 	if item := content.child("itemSchema"); item.ok() {
 		raw, refs, err := b.schemas.convert(item, levelField)
@@ -82,7 +83,11 @@ func (b *formBuilder) multipartSchema(content node) (json.RawMessage, error) {
 	if !source.ok() {
 		return json.RawMessage(`{"type":"object"}`), nil
 	}
-	raw, refs, err := b.schemas.convert(source, levelBody)
+	level := levelBody
+	if b.schemas.lib.isFile(source) {
+		level = levelField
+	}
+	raw, refs, err := b.schemas.convert(source, level)
 	b.refs = append(b.refs, refs...)
 	return raw, err
 }
@@ -132,6 +137,9 @@ func (f *bodyForm) multipart(raw json.RawMessage, media string) ([]byte, string,
 func (f *bodyForm) parts(w *multipart.Writer, raw json.RawMessage) error {
 	switch rawjson.KindOf(raw) {
 	case rawjson.KindObject:
+		if _, ok := fileOf(raw); ok && f.file {
+			return f.member(w, "file", raw)
+		}
 		for it := rawjson.Object(raw); it.Next(); {
 			if err := f.member(w, it.Key(), it.Value()); err != nil {
 				return fmt.Errorf("field %q: %w", it.Key(), err)

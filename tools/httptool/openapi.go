@@ -30,7 +30,7 @@ const (
 	ResponsesOmitted ResponseMode = "omitted"
 )
 
-// OpenAPIConfig describes an API by its OpenAPI 3.0 or 3.1 document.
+// OpenAPIConfig describes an API by its OpenAPI 3 or Swagger 2.0 document.
 type OpenAPIConfig struct {
 	// Name identifies the source, and begins the names of its tools.
 	Name string
@@ -41,8 +41,17 @@ type OpenAPIConfig struct {
 	Content []byte
 	// ServerURL replaces every server that the document names.
 	ServerURL string
-	// Auth is the credential, or nil.
+	// ServerVariables are values for the variables of the document's servers;
+	// a variable that is not here has its default.
+	ServerVariables map[string]string
+	// Auth is the credential of every operation for which Auths has none, or
+	// nil.
 	Auth *Auth
+	// Auths are credentials by the names of the document's security schemes.
+	// An operation carries those of the first of its security requirements
+	// that is covered. The kind may be empty, and the place of a key too: the
+	// document says them.
+	Auths map[string]*Auth
 	// Headers are sent with every request, and hide parameters of the same
 	// name. Errors do not show their values.
 	Headers map[string]string
@@ -100,12 +109,17 @@ func (s *OpenAPI) check() error {
 		return err
 	}
 	if s.cfg.Auth != nil {
-		probe := *s.cfg.Auth
-		if probe.unplaced() {
-			probe.Header = "X-API-Key" // found in the document later
-		}
-		if err := probe.check(); err != nil {
+		if err := s.cfg.Auth.completed(Auth{Header: "X-API-Key"}).check(); err != nil {
 			return err
+		}
+	}
+	for name, auth := range s.cfg.Auths {
+		if auth == nil {
+			return fmt.Errorf("auths: %s has no credential", name)
+		}
+		// What is missing is found in the document later.
+		if err := auth.completed(Auth{Kind: AuthAPIKey, Header: "X-API-Key"}).check(); err != nil {
+			return fmt.Errorf("auths: %s: %w", name, err)
 		}
 	}
 	return s.checkURLs()
@@ -215,6 +229,7 @@ func distinct(list []error) []error {
 
 func (s *OpenAPI) read(ctx context.Context) (list []tools.ToolDescriptor, refused []tools.Refusal, problems []error, err error) {
 	lib := newLibrary(ctx, s.caller, s.cfg.Network.AllowPrivate)
+	lib.values = s.cfg.ServerVariables
 	defer lib.close()
 	if err := lib.open(or(s.cfg.Document, s.cfg.Name), s.cfg.Content); err != nil {
 		return nil, nil, nil, err

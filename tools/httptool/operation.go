@@ -1,6 +1,7 @@
 package httptool
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/url"
@@ -154,12 +155,9 @@ func (l *library) server(o *operation) (*url.URL, error) {
 func (l *library) serverURL(doc *document, n node) (*url.URL, error) {
 	text := n.text("url")
 	for name, v := range n.child("variables").members {
-		value := v.text("default")
-		if value == "" {
-			for _, first := range v.child("enum").elements {
-				value = scalarText(first.raw)
-				break
-			}
+		value, err := l.variable(name, v)
+		if err != nil {
+			return nil, err
 		}
 		text = strings.ReplaceAll(text, "{"+name+"}", value)
 	}
@@ -167,6 +165,32 @@ func (l *library) serverURL(doc *document, n node) (*url.URL, error) {
 		return nil, n.errorf("the server URL %q has a variable without a default: set server_url", text)
 	}
 	return l.absolute(doc, text)
+}
+
+// variable returns the value of a server's variable: the configured one, its
+// default, or else the first that is allowed.
+func (l *library) variable(name string, v node) (string, error) {
+	var allowed []string
+	for _, e := range v.child("enum").elements {
+		allowed = append(allowed, scalarText(e.raw))
+	}
+	value, ok := l.values[name]
+	switch {
+	case ok && len(allowed) > 0 && !slices.Contains(allowed, value):
+		return "", v.errorf("the server variable %s is set to %q: expected one of %s", name, value, strings.Join(allowed, ", "))
+	case ok:
+		return value, nil
+	case len(allowed) > 0 && v.text("default") == "":
+		return allowed[0], nil
+	}
+	return scalarText(orEmptyText(v.child("default").raw)), nil
+}
+
+func orEmptyText(raw json.RawMessage) json.RawMessage {
+	if raw == nil {
+		return json.RawMessage(`""`)
+	}
+	return raw
 }
 
 func (l *library) absolute(doc *document, text string) (*url.URL, error) {
@@ -177,10 +201,11 @@ func (l *library) absolute(doc *document, text string) (*url.URL, error) {
 	if u.IsAbs() {
 		return u, nil
 	}
-	if doc.base == nil {
+	base := doc.address()
+	if base == nil {
 		return nil, fmt.Errorf("the server URL %q is relative and the document is a file: set server_url", text)
 	}
-	return doc.base.ResolveReference(u), nil
+	return base.ResolveReference(u), nil
 }
 
 // parseServer reads a server_url.

@@ -18,66 +18,10 @@ type reader struct {
 	*OpenAPI
 	lib                 *library
 	requests, responses *schemas
-	auth                *Auth
-	keys                []Auth // the places of the document's API keys
+	auth                *Auth            // for operations that bound has nothing for
+	bound               map[string]*Auth // by security scheme
+	keys                []Auth           // the places of the document's API keys
 	problems            []error
-}
-
-// security reads the places of API keys, which no model fills in, and finds
-// the one for a key whose place is not configured.
-func (r *reader) security() error {
-	for _, n := range r.lib.root.top("components").child("securitySchemes").members {
-		n, err := r.lib.deref(n)
-		if err != nil {
-			r.problems = append(r.problems, err)
-			continue
-		}
-		if n.text("type") != "apiKey" {
-			continue
-		}
-		var place Auth
-		switch n.text("in") {
-		case "header":
-			place.Header = n.text("name")
-		case "query":
-			place.Query = n.text("name")
-		case "cookie":
-			place.Cookie = n.text("name")
-		}
-		r.keys = append(r.keys, place)
-	}
-	r.auth = r.cfg.Auth
-	if r.auth == nil || !r.auth.unplaced() {
-		return nil
-	}
-	if len(r.keys) == 0 {
-		return &DocumentError{Document: r.lib.root.name,
-			Message: "the document does not say where its API key goes: set header, query or cookie under auth"}
-	}
-	placed := r.keys[0]
-	placed.Kind, placed.Secret = AuthAPIKey, r.cfg.Auth.Secret
-	r.auth = &placed
-	return placed.check()
-}
-
-func (r *reader) hides(in, name string) bool {
-	if r.auth.hides(in, name) {
-		return true
-	}
-	for i := range r.keys {
-		if r.keys[i].hides(in, name) {
-			return true
-		}
-	}
-	if in != "header" {
-		return false
-	}
-	for fixed := range r.cfg.Headers {
-		if strings.EqualFold(fixed, name) {
-			return true
-		}
-	}
-	return false
 }
 
 func (r *reader) tool(o *operation, name string) (tools.ToolDescriptor, error) {
@@ -85,7 +29,8 @@ func (r *reader) tool(o *operation, name string) (tools.ToolDescriptor, error) {
 	if err != nil {
 		return tools.ToolDescriptor{}, err
 	}
-	b := formBuilder{schemas: r.requests, hidden: r.hides}
+	auth := r.credentials(o)
+	b := formBuilder{schemas: r.requests, hidden: r.hides(auth)}
 	if err := b.build(r.lib, o); err != nil {
 		return tools.ToolDescriptor{}, err
 	}
@@ -104,7 +49,7 @@ func (r *reader) tool(o *operation, name string) (tools.ToolDescriptor, error) {
 	e := &endpoint{
 		caller: r.caller, label: o.label(), method: o.method, base: server, path: splitPath(o.path),
 		params: b.form.params, body: b.form.body, accept: accept,
-		headers: r.cfg.Headers, hidden: secretValues(r.cfg.Headers), auth: r.auth, structured: response != nil,
+		headers: r.cfg.Headers, hidden: secretValues(r.cfg.Headers), auth: auth, structured: response != nil,
 	}
 	return tools.ResolveOptions(r.cfg.Options...).Descriptor(t, e.invoke), nil
 }
@@ -154,11 +99,11 @@ func (r *reader) response(o *operation) (json.RawMessage, string) {
 		r.problems = append(r.problems, err)
 		return nil, "*/*"
 	}
-	var kinds []string
-	var source node
-	if r.lib.root.swagger() && n.child("schema").ok() {
+	if r.lib.root.swagger() {
 		n = r.lib.swaggerContent(o, "produces", n.child("schema").raw, node{doc: n.doc, pointer: n.pointer})
 	}
+	var kinds, others []string
+	var source node
 	for media, content := range n.child("content").members {
 		if content, err = r.lib.deref(content); err != nil {
 			r.problems = append(r.problems, err)
@@ -168,21 +113,37 @@ func (r *reader) response(o *operation) (json.RawMessage, string) {
 		if strings.ContainsRune(kind, '*') {
 			kind = "application/json"
 		}
-		if isJSON(kind) {
+		switch {
+		case isJSON(kind) && !slices.Contains(kinds, kind):
 			kinds = append(kinds, kind)
-			if !source.ok() {
-				source = content.child("schema")
-			}
+		case validHeaderValue(kind) && !slices.Contains(others, kind):
+			others = append(others, kind)
+		}
+		if isJSON(kind) && !source.ok() {
+			source = content.child("schema")
 		}
 	}
-	accept := "*/*"
-	if len(kinds) > 0 {
-		accept = strings.Join(kinds, ", ") + ", */*;q=0.1"
-	}
+	accept := accepted(kinds, others)
 	if !source.ok() || r.cfg.Responses == ResponsesOmitted {
 		return nil, accept
 	}
 	return r.responseSchema(source), accept
+}
+
+// accepted writes the header Accept: JSON before what else the document has,
+// and anything at all last.
+func accepted(kinds, others []string) string {
+	if len(kinds)+len(others) == 0 {
+		return "*/*"
+	}
+	quality := ""
+	if len(kinds) > 0 {
+		quality = ";q=0.5"
+	}
+	for _, kind := range others {
+		kinds = append(kinds, kind+quality)
+	}
+	return strings.Join(kinds, ", ") + ", */*;q=0.1"
 }
 
 // success returns the documented response of an operation that succeeds.

@@ -22,28 +22,38 @@ type sampler struct {
 
 const maxSampleDepth = 8
 
-// sampleArgs makes arguments for a tool: first with some optional members, and
-// with fewer where that does not fit.
-func sampleArgs(t *testing.T, raw json.RawMessage) string {
+// sampleArgs makes arguments for a tool.
+func sampleArgs(t *testing.T, raw json.RawMessage, seed int) string {
 	t.Helper()
-	var root map[string]any
-	if err := json.Unmarshal(raw, &root); err != nil {
-		t.Fatal(err)
-	}
-	compiled, err := schema.Compile(raw, nil)
+	args, err := sampled(raw, seed)
 	if err != nil {
 		t.Fatal(err)
 	}
+	return args
+}
+
+// sampled makes arguments that fit a schema: first with some optional members,
+// and with fewer where that does not fit. The error says that it found none.
+func sampled(raw json.RawMessage, seed int) (string, error) {
+	var root map[string]any
+	if err := json.Unmarshal(raw, &root); err != nil {
+		return "", err
+	}
+	compiled, err := schema.Compile(raw, nil)
+	if err != nil {
+		return "", err
+	}
 	var args []byte
 	for attempt := range 12 {
-		s := &sampler{root: root, rng: rand.New(rand.NewPCG(uint64(len(raw)), uint64(attempt))), share: 40 - 5*attempt}
-		args, _ = json.Marshal(s.value(root, 0))
+		s := &sampler{root: root, rng: rand.New(rand.NewPCG(uint64(seed), uint64(attempt))), share: 40 - 5*attempt}
+		if args, err = json.Marshal(s.value(root, 0)); err != nil {
+			return "", err
+		}
 		if err = compiled.Check(args); err == nil {
-			return string(args)
+			return string(args), nil
 		}
 	}
-	t.Fatalf("sample %s: %v", args, err)
-	return ""
+	return "", fmt.Errorf("no arguments found, the last ones were %s: %w", args, err)
 }
 
 func (s *sampler) value(schema map[string]any, depth int) any {
@@ -246,7 +256,7 @@ func (s *sampler) text(schema map[string]any) any {
 }
 
 func (s *sampler) matching(re *regexp.Regexp, schema map[string]any) string {
-	for _, p := range regexp.MustCompile(`[A-Za-z]{1,3}\(?`).FindAllString(re.String(), -1) {
+	for _, p := range regexp.MustCompile(`[A-Za-z]+`).FindAllString(re.String(), -1) {
 		for _, digits := range []string{"", "0123456789abcdef0123456789abcdef", "12345"} {
 			if text := p + digits; re.MatchString(text) {
 				return s.fitted(text, schema)
@@ -263,7 +273,7 @@ func (s *sampler) matching(re *regexp.Regexp, schema map[string]any) string {
 
 func (s *sampler) fitted(text string, schema map[string]any) string {
 	if least, ok := schema["minLength"].(float64); ok && len(text) < int(least) {
-		text += strings.Repeat("x", int(least)-len(text))
+		text += strings.Repeat("a", int(least)-len(text))
 	}
 	if most, ok := schema["maxLength"].(float64); ok && len(text) > int(most) {
 		text = text[:int(most)]
