@@ -117,11 +117,11 @@ func (p *Peer) fetch(ctx context.Context, u *url.URL) (json.RawMessage, error) {
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
-		err := fmt.Errorf("HTTP %d", resp.StatusCode)
+		failed := p.failure(ctx, "", doing, errNotFound, t.known())
 		if resp.StatusCode == http.StatusNotFound {
-			err = errNotFound
+			failed.Err = errNotFound
 		}
-		return nil, p.failure(ctx, "", doing, err, t.known())
+		return nil, failed
 	}
 	body, err := io.ReadAll(io.LimitReader(resp.Body, maxCardBytes+1))
 	switch {
