@@ -15,42 +15,46 @@ import (
 // the call be repeated: the tool sees the same key each time.
 const metaIdempotencyKey = "toolcrib/idempotency_key"
 
-// callParams are the parameters of tools/call.
+// callParams are the parameters of a request that runs something.
 type callParams struct {
 	name      string
 	arguments json.RawMessage
 	meta      json.RawMessage
 	key       string
+	// state and responses are those of a request that is made again with what
+	// was asked before.
+	state     string
+	responses json.RawMessage
 }
 
 // callTool answers tools/call.
 func (s *Server) callTool(ctx context.Context, r *mcpwire.Request) (json.RawMessage, error) {
-	p, err := readCall(r.Params)
+	p, err := readCall(r)
 	if err != nil {
 		return nil, err
 	}
 	if err := s.checkParamHeaders(ctx, r, p.name); err != nil {
 		return nil, err
 	}
-	peer := newPeer(r)
-	defer peer.close()
-	ctx = tools.WithEntrance(ctx, tools.Entrance{
-		Peer: peer, Meta: p.meta, IdempotencyKey: p.key, Capabilities: peer.capabilities,
+	return s.converse(ctx, r, &p, func(ctx context.Context) (json.RawMessage, error) {
+		res, err := tools.Invoke(ctx, s.cat, p.name, p.arguments)
+		if err != nil {
+			return answerFailure(ctx, p.name, err)
+		}
+		return encodeResult(&res, s.structuredKinds(ctx, r, p.name))
 	})
-	res, err := tools.Invoke(ctx, s.cat, p.name, p.arguments)
-	if err != nil {
-		return answerFailure(ctx, p.name, err)
-	}
-	return encodeResult(&res, s.structuredKinds(ctx, r, p.name))
 }
 
-// readCall reads the parameters of tools/call. A member that is given twice
-// would be read differently by different peers, so it is refused; the door
-// refuses the same inside of the arguments.
-func readCall(params json.RawMessage) (callParams, error) {
+// readCall reads the parameters of a request that has a name and arguments. A
+// member that is given twice would be read differently by different peers, so
+// it is refused; the door refuses the same inside of the arguments.
+func readCall(r *mcpwire.Request) (callParams, error) {
 	var p callParams
 	named := false
-	it := rawjson.Object(params)
+	refused := func(reason string) error {
+		return mcpwire.Errorf(mcpwire.CodeInvalidParams, "%s: %s", r.Method, reason)
+	}
+	it := rawjson.Object(r.Params)
 	for it.Next() {
 		v := it.Value()
 		switch {
@@ -71,6 +75,10 @@ func readCall(params json.RawMessage) (callParams, error) {
 			p.arguments = v
 		case it.KeyIs("_meta"):
 			p.meta = objectOrNil(v)
+		case it.KeyIs("requestState"):
+			p.state, _ = rawjson.Unquote(v)
+		case it.KeyIs("inputResponses"):
+			p.responses = objectOrNil(v)
 		}
 	}
 	if !named {
@@ -79,10 +87,6 @@ func readCall(params json.RawMessage) (callParams, error) {
 	key, _ := rawjson.Get(p.meta, metaIdempotencyKey)
 	p.key, _ = rawjson.Unquote(key)
 	return p, nil
-}
-
-func refused(reason string) error {
-	return mcpwire.Errorf(mcpwire.CodeInvalidParams, "tools/call: %s", reason)
 }
 
 func objectOrNil(v json.RawMessage) json.RawMessage {

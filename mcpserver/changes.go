@@ -3,6 +3,8 @@ package mcpserver
 import (
 	"context"
 	"encoding/json"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -95,56 +97,137 @@ func (s *Server) follow(ctx context.Context, generations <-chan uint64) {
 	}
 }
 
-// tellSession sends list_changed to a session whose caller sees other tools
-// than it was shown. What waits for the client does so on its own goroutine.
+// tellSession sends list_changed for each list of which the caller of a session
+// sees something else than it was shown. What waits for the client does so on
+// its own goroutine.
 func (s *Server) tellSession(ctx context.Context, sess *mcpwire.Session) {
 	c := clientOf(sess)
-	if c == nil || !c.opened.Load() || !c.shown.Changed(s.formats.stateful.List(c.view(s.cat))) {
+	if c == nil || !c.opened.Load() {
+		return
+	}
+	changed := s.changed(c.view(s.cat), sess, &c.shown)
+	if len(changed) == 0 {
 		return
 	}
 	s.audience.work.Go(func() {
 		ctx, cancel := context.WithTimeout(ctx, noticeTimeout)
 		defer cancel()
-		if err := sess.Notify(ctx, notifyToolsChanged, nil); err != nil {
-			s.logger.Debug("a change of the tool list was not told", "session", sess.ID(), "error", err)
+		for _, method := range changed {
+			if err := sess.Notify(ctx, method, nil); err != nil {
+				s.logger.Debug("a change of a list was not told", "session", sess.ID(), "method", method, "error", err)
+			}
 		}
 	})
+}
+
+// changed returns the notifications for the lists in which v differs from what
+// was shown.
+func (s *Server) changed(v view.View, sess *mcpwire.Session, shown *[listCount]view.Shown) []string {
+	var out []string
+	for kind := range s.lists {
+		f := &s.lists[kind]
+		if shown[kind].Changed(f.of(sess).List(v)) && !slices.Contains(out, f.changed) {
+			out = append(out, f.changed)
+		}
+	}
+	return out
+}
+
+// A wish is what a subscription of the stateless era asks for.
+type wish struct {
+	flags map[string]bool // by notification
+	uris  []string
+}
+
+// wishes are the members of the filter that ask for changes of lists.
+var wishes = [...]struct{ member, method string }{
+	{"promptsListChanged", notifyPromptsChanged},
+	{"resourcesListChanged", notifyResourcesChanged},
+	{"toolsListChanged", notifyToolsChanged},
+}
+
+func readWish(r *mcpwire.Request) (wish, error) {
+	w := wish{flags: map[string]bool{}}
+	wanted, ok := rawjson.Get(r.Params, "notifications")
+	if !ok || rawjson.KindOf(wanted) != rawjson.KindObject {
+		return w, mcpwire.Errorf(mcpwire.CodeInvalidParams, `%s: "notifications" must be an object`, r.Method)
+	}
+	for _, each := range wishes {
+		flag, _ := rawjson.Get(wanted, each.member)
+		w.flags[each.method] = string(flag) == "true"
+	}
+	list, _ := rawjson.Get(wanted, "resourceSubscriptions")
+	for it := rawjson.Array(list); list != nil && it.Next(); {
+		if uri, ok := rawjson.Unquote(it.Value()); ok && !slices.Contains(w.uris, uri) {
+			w.uris = append(w.uris, uri)
+		}
+	}
+	if len(w.uris) > maxWatched {
+		return w, mcpwire.Errorf(mcpwire.CodeInvalidParams, "%s: more than %d resources", r.Method, maxWatched)
+	}
+	return w, nil
+}
+
+// acknowledged is the part of a wish that is granted, as it is told.
+func (w *wish) acknowledged() json.RawMessage {
+	granted := map[string]any{}
+	for _, each := range wishes {
+		if w.flags[each.method] {
+			granted[each.member] = true
+		}
+	}
+	if len(w.uris) > 0 {
+		granted["resourceSubscriptions"] = w.uris
+	}
+	ack, _ := json.Marshal(map[string]any{"notifications": granted}) // always encodes
+	return ack
+}
+
+func (w *wish) empty() bool {
+	return len(w.uris) == 0 && !slices.Contains(slices.Collect(maps.Values(w.flags)), true)
 }
 
 // listen answers subscriptions/listen: it acknowledges what it will tell, and
 // tells it until the client or the server ends the subscription.
 func (s *Server) listen(ctx context.Context, r *mcpwire.Request) (json.RawMessage, error) {
-	wanted, ok := rawjson.Get(r.Params, "notifications")
-	if !ok || rawjson.KindOf(wanted) != rawjson.KindObject {
-		return nil, mcpwire.Errorf(mcpwire.CodeInvalidParams, `%s: "notifications" must be an object`, r.Method)
-	}
-	flag, _ := rawjson.Get(wanted, "toolsListChanged")
-	ack := json.RawMessage(`{"notifications":{}}`)
-	if string(flag) == "true" {
-		ack = json.RawMessage(`{"notifications":{"toolsListChanged":true}}`)
+	w, err := readWish(r)
+	if err != nil {
+		return nil, err
 	}
 	l, remove := s.audience.add()
 	defer remove()
-	var shown view.Shown
 	filter := tools.FilterFrom(ctx)
-	shown.Show(s.formats.stateless.List(view.Through(s.cat, filter)))
-	if err := r.Notify(ctx, mcpwire.NotifySubscribed, ack); err != nil {
+	var shown [listCount]view.Shown
+	for kind := range s.lists {
+		shown[kind].Show(s.lists[kind].stateless.List(view.Through(s.cat, filter)))
+	}
+	watched := s.watchAll(ctx, &w)
+	defer watched.stop()
+	if err := r.Notify(ctx, mcpwire.NotifySubscribed, w.acknowledged()); err != nil {
 		return nil, err
 	}
-	if string(flag) != "true" {
+	if w.empty() {
 		return nil, nil // there is nothing to tell
 	}
 	for {
 		select {
 		case <-l.wake:
+			for _, method := range s.changed(view.Through(s.cat, filter), r.Session, &shown) {
+				if !w.flags[method] {
+					continue
+				}
+				if err := r.Notify(ctx, method, nil); err != nil {
+					return nil, err
+				}
+			}
+		case <-watched.wake:
+			for _, params := range watched.updates(s.index(view.Through(s.cat, filter))) {
+				if err := r.Notify(ctx, notifyResourceUpdated, params); err != nil {
+					return nil, err
+				}
+			}
 		case <-ctx.Done():
 			return nil, nil
-		}
-		if !shown.Changed(s.formats.stateless.List(view.Through(s.cat, filter))) {
-			continue
-		}
-		if err := r.Notify(ctx, notifyToolsChanged, nil); err != nil {
-			return nil, err
 		}
 	}
 }

@@ -91,7 +91,7 @@ func TestSubscriptions(t *testing.T) {
 	listen := func(id, notifications string) {
 		p.write(t, `{"jsonrpc":"2.0","id":`+id+`,"method":"subscriptions/listen","params":{`+notifications+modernMeta+`}}`)
 	}
-	listen("1", `"notifications":{"promptsListChanged":true},`)
+	listen("1", `"notifications":{"futureListChanged":true},`)
 	if _, method := p.read(t); method != "notifications/subscriptions/acknowledged" {
 		t.Errorf("first %s", method)
 	}

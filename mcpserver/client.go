@@ -17,10 +17,11 @@ type client struct {
 	capabilities tools.Capabilities
 	opened       atomic.Bool // the client has said that it is initialized
 	level        atomic.Int32
-	shown        view.Shown
+	shown        [listCount]view.Shown
 
-	mu     sync.Mutex
-	filter tools.CatalogFilter
+	mu      sync.Mutex
+	filter  tools.CatalogFilter
+	watched *watched // nil until a resource is watched
 }
 
 // welcome begins to remember a session. What the caller sees now is what later
@@ -29,7 +30,10 @@ func (s *Server) welcome(ctx context.Context, sess *mcpwire.Session) {
 	c := &client{capabilities: capabilitiesOf(sess)}
 	c.level.Store(defaultLevel)
 	ctx = withSession(ctx, sess)
-	c.show(ctx, s.formats.of(sess).List(view.From(ctx, s.cat)))
+	v := view.From(ctx, s.cat)
+	for kind := range s.lists {
+		c.show(ctx, kind, s.lists[kind].of(sess).List(v))
+	}
 	sess.SetAttachment(c)
 }
 
@@ -49,12 +53,12 @@ func clientOf(sess *mcpwire.Session) *client {
 
 // show remembers who the caller is and what it was shown. Both can change while
 // a session lasts, with a new token for instance.
-func (c *client) show(ctx context.Context, list *view.List) {
+func (c *client) show(ctx context.Context, kind int, list *view.List) {
 	filter := tools.FilterFrom(ctx)
 	c.mu.Lock()
 	c.filter = filter
 	c.mu.Unlock()
-	c.shown.Show(list)
+	c.shown[kind].Show(list)
 }
 
 // view returns what the caller sees now.
@@ -78,14 +82,13 @@ func withSession(ctx context.Context, sess *mcpwire.Session) context.Context {
 }
 
 // capabilitiesOf returns what the client says it can be asked. One that can
-// elicit and names no mode can show forms. The stateless era has no way for a
-// server to ask.
+// elicit and names no mode can show forms.
 func capabilitiesOf(sess *mcpwire.Session) tools.Capabilities {
-	var c tools.Capabilities
-	if sess.Era() == mcpwire.EraStateless {
-		return c
-	}
 	declared := sess.ClientCapabilities()
+	if len(declared) <= len("{}") {
+		return tools.Capabilities{}
+	}
+	c := tools.Capabilities{Declared: declared}
 	has := func(path ...string) bool {
 		v, ok := rawjson.Get(declared, path...)
 		return ok && rawjson.KindOf(v) == rawjson.KindObject

@@ -67,14 +67,28 @@ func answerFailure(ctx context.Context, name string, err error) (json.RawMessage
 	case e.Code == tools.ErrToolNotFound && e.Attempts == 0:
 		return nil, mcpwire.Errorf(mcpwire.CodeInvalidParams, "Unknown tool: %s", shorten(name, 128))
 	case e.Code == tools.ErrIdentityRequired && e.Attempts == 0:
-		return nil, mcpwire.Errorf(mcpwire.CodeInvalidRequest, "this server demands an identity, and the request carries none")
+		return nil, identityRequired()
 	case errors.As(err, &rpc):
 		return nil, rpc
 	}
 	return failedResult(e)
 }
 
+func identityRequired() error {
+	return mcpwire.Errorf(mcpwire.CodeInvalidRequest, "this server demands an identity, and the request carries none")
+}
+
 func failedResult(e *tools.Error) (json.RawMessage, error) {
+	text, info := tell(e)
+	return encodeResult(&tools.ToolResult{
+		IsError: true,
+		Content: []tools.Content{tools.TextContent(text)},
+		Meta:    map[string]any{metaError: info},
+	}, nil)
+}
+
+// tell says what went wrong, for a model and for programs.
+func tell(e *tools.Error) (string, ErrorInfo) {
 	code, text := explain(e)
 	switch m := e.SafeMessage(); {
 	case m != "":
@@ -85,13 +99,8 @@ func failedResult(e *tools.Error) (json.RawMessage, error) {
 	if e.OutcomeUnknown {
 		text += ". Whether the call took effect is not known."
 	}
-	info := ErrorInfo{Class: e.Class, Code: code, RetryAfterMS: e.RetryAfter.Milliseconds(),
+	return text, ErrorInfo{Class: e.Class, Code: code, RetryAfterMS: e.RetryAfter.Milliseconds(),
 		OutcomeUnknown: e.OutcomeUnknown, Attempts: e.Attempts}
-	return encodeResult(&tools.ToolResult{
-		IsError: true,
-		Content: []tools.Content{tools.TextContent(text)},
-		Meta:    map[string]any{metaError: info},
-	}, nil)
 }
 
 func explain(e *tools.Error) (code, text string) {

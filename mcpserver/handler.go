@@ -9,12 +9,28 @@ import (
 
 // The methods that are served here; the wire itself serves the handshakes.
 const (
-	methodListTools = "tools/list"
-	methodCallTool  = "tools/call"
-	methodSetLevel  = "logging/setLevel"
+	methodListTools     = "tools/list"
+	methodCallTool      = "tools/call"
+	methodListResources = "resources/list"
+	methodListTemplates = "resources/templates/list"
+	methodReadResource  = "resources/read"
+	methodSubscribe     = "resources/subscribe"
+	methodUnsubscribe   = "resources/unsubscribe"
+	methodListPrompts   = "prompts/list"
+	methodGetPrompt     = "prompts/get"
+	methodComplete      = "completion/complete"
+	methodSetLevel      = "logging/setLevel"
 
-	notifyToolsChanged = "notifications/tools/list_changed"
+	notifyToolsChanged     = "notifications/tools/list_changed"
+	notifyResourcesChanged = "notifications/resources/list_changed"
+	notifyPromptsChanged   = "notifications/prompts/list_changed"
+	notifyResourceUpdated  = "notifications/resources/updated"
 )
+
+// capabilities are always the same: a source that connects later may bring what
+// is not there yet, and a client asks only once. Until then a list is empty.
+const capabilities = `{"completions":{},"logging":{},"prompts":{"listChanged":true},` +
+	`"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}}`
 
 // handler is what the wire sees of a Server.
 type handler struct{ server *Server }
@@ -26,7 +42,7 @@ func (h handler) Describe(ctx context.Context, sess *mcpwire.Session) (*mcpwire.
 		s.welcome(ctx, sess)
 	}
 	return &mcpwire.Description{
-		Capabilities: json.RawMessage(`{"logging":{},"tools":{"listChanged":true}}`),
+		Capabilities: json.RawMessage(capabilities),
 		Instructions: s.opts.Instructions,
 		TTL:          s.opts.ListTTL,
 		CacheScope:   "private",
@@ -42,9 +58,25 @@ func (h handler) ServeMCP(ctx context.Context, r *mcpwire.Request) (json.RawMess
 	ctx = withSession(ctx, r.Session)
 	switch r.Method {
 	case methodListTools:
-		return s.listTools(ctx, r)
+		return s.list(ctx, r, listOfTools)
 	case methodCallTool:
 		return s.callTool(ctx, r)
+	case methodListResources:
+		return s.list(ctx, r, listOfResources)
+	case methodListTemplates:
+		return s.list(ctx, r, listOfTemplates)
+	case methodReadResource:
+		return s.readResource(ctx, r)
+	case methodSubscribe:
+		return s.subscribe(ctx, r)
+	case methodUnsubscribe:
+		return s.unsubscribe(r)
+	case methodListPrompts:
+		return s.list(ctx, r, listOfPrompts)
+	case methodGetPrompt:
+		return s.getPrompt(ctx, r)
+	case methodComplete:
+		return s.complete(ctx, r)
 	case mcpwire.MethodListen:
 		return s.listen(ctx, r)
 	case methodSetLevel:

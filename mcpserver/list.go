@@ -4,26 +4,49 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
+	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/view"
 )
 
-// formats are the shapes of a tool list in the two eras.
-type formats struct{ stateful, stateless *view.Format }
+// The lists of the protocol.
+const (
+	listOfTools = iota
+	listOfResources
+	listOfTemplates
+	listOfPrompts
+	listCount
+)
+
+// formats are the shapes of a list in the two eras.
+type formats struct {
+	// changed is the notification that tells of a change.
+	changed             string
+	stateful, stateless *view.Format
+}
 
 // newFormats: the stateless era wants to know for how long and for whom a list
 // may be kept. What a caller sees depends on who it is, so a list is private.
-func newFormats(info json.RawMessage, ttl time.Duration) formats {
-	return formats{
-		stateful: &view.Format{Element: defineStateful, Head: `{"tools":[`, Tail: `]}`},
-		stateless: &view.Format{
-			Element: defineStateless,
-			Head:    fmt.Sprintf(`%s,"ttlMs":%d,"cacheScope":"private","tools":[`, mcpwire.CompletedHead(info), max(ttl, 0).Milliseconds()),
-			Tail:    `]}`,
-		},
+func (s *Server) newFormats() [listCount]formats {
+	head := fmt.Sprintf(`%s,"ttlMs":%d,"cacheScope":"private",`, mcpwire.CompletedHead(s.info()), max(s.opts.ListTTL, 0).Milliseconds())
+	list := func(member, changed string, pick func(view.View) []tools.Tool, stateful, stateless func(tools.Tool) []byte) formats {
+		opening := `"` + member + `":[`
+		return formats{
+			changed:   changed,
+			stateful:  &view.Format{Pick: pick, Element: stateful, Head: "{" + opening, Tail: `]}`},
+			stateless: &view.Format{Pick: pick, Element: stateless, Head: head + opening, Tail: `]}`},
+		}
+	}
+	listed := func(kind tools.Kind) func(view.View) []tools.Tool {
+		return func(v view.View) []tools.Tool { return s.index(v).listed[kind] }
+	}
+	return [listCount]formats{
+		listOfTools:     list("tools", notifyToolsChanged, listed(tools.KindTool), defineStateful, defineStateless),
+		listOfResources: list("resources", notifyResourcesChanged, listed(tools.KindResource), defineResource, defineResource),
+		listOfTemplates: list("resourceTemplates", notifyResourcesChanged, listed(tools.KindResourceTemplate), defineTemplate, defineTemplate),
+		listOfPrompts:   list("prompts", notifyPromptsChanged, listed(tools.KindPrompt), definePrompt, definePrompt),
 	}
 }
 
@@ -34,16 +57,16 @@ func (f *formats) of(sess *mcpwire.Session) *view.Format {
 	return f.stateful
 }
 
-// listTools answers tools/list.
-func (s *Server) listTools(ctx context.Context, r *mcpwire.Request) (json.RawMessage, error) {
+// list answers a request for one of the lists.
+func (s *Server) list(ctx context.Context, r *mcpwire.Request, kind int) (json.RawMessage, error) {
 	cursor, err := cursorOf(r.Params)
 	if err != nil {
 		return nil, err
 	}
-	format := s.formats.of(r.Session)
+	format := s.lists[kind].of(r.Session)
 	list := format.List(view.From(ctx, s.cat))
 	if c := clientOf(r.Session); c != nil && cursor == "" {
-		c.show(ctx, list)
+		c.show(ctx, kind, list)
 	}
 	if cursor == "" && list.Len() <= s.opts.PageSize {
 		return list.Whole(), nil

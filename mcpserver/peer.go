@@ -17,43 +17,35 @@ import (
 // peer is the way from a tool back to the client that called it. Once the call
 // is answered nothing passes any more.
 type peer struct {
-	request      *mcpwire.Request
 	capabilities tools.Capabilities
 
-	mu       sync.Mutex // held while a note is sent, so that none comes after the answer
-	closed   bool
-	progress float64 // of the last note
+	mu       sync.Mutex       // held while a note is sent, so that none comes after the answer
+	request  *mcpwire.Request // nil once it is answered
+	progress float64          // of the last note
 }
 
-func newPeer(r *mcpwire.Request) *peer {
-	p := &peer{request: r, progress: math.Inf(-1)}
-	if c := clientOf(r.Session); c != nil {
-		p.capabilities = c.capabilities
-	}
-	return p
+func newPeer(r *mcpwire.Request, c tools.Capabilities) *peer {
+	return &peer{request: r, capabilities: c, progress: math.Inf(-1)}
 }
 
 func (p *peer) close() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.closed = true
+	p.request = nil
 }
 
 // Progress sends notifications/progress, if the client gave a token. The
 // protocol wants progress to grow, so a note that does not, such as the first
 // of another attempt, is dropped.
 func (p *peer) Progress(ctx context.Context, n tools.ProgressNote) error {
-	if p.request.ProgressToken == nil {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.request == nil || p.request.ProgressToken == nil || !(n.Progress > p.progress) {
 		return nil
 	}
 	params, err := progressParams(n)
 	if err != nil {
 		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed || !(n.Progress > p.progress) {
-		return nil
 	}
 	p.progress = n.Progress
 	return p.request.Progress(ctx, params)
@@ -78,17 +70,14 @@ func (p *peer) Log(ctx context.Context, l tools.LogNote) error {
 	if !ok {
 		return fmt.Errorf("mcpserver: unknown log level %q: expected one of %s", shorten(l.Level, 32), strings.Join(levels(), ", "))
 	}
-	if level < wantedLevel(p.request) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.request == nil || level < wantedLevel(p.request) {
 		return nil
 	}
 	params, err := logParams(l)
 	if err != nil {
 		return err
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.closed {
-		return nil
 	}
 	return p.request.Notify(ctx, mcpwire.NotifyLog, params)
 }
@@ -110,29 +99,41 @@ func logParams(l tools.LogNote) (json.RawMessage, error) {
 }
 
 // Ask puts a question to the client on the stream of the call. A client that
-// did not say it can answer, and the stateless era, which has no requests of a
-// server, give ErrAskUnsupported. No failure is worth another attempt: it would
-// ask a person again who has just said no.
+// did not say it can answer gives ErrAskUnsupported. No failure is worth another
+// attempt: it would ask a person again who has just said no.
 func (p *peer) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) {
 	if !answers(p.capabilities, q) {
-		return tools.Answer{}, unanswered(tools.ErrAskUnsupported, q, "the client does not declare that it can answer this")
+		return tools.Answer{}, unaskable(q)
 	}
-	result, err := p.request.Call(ctx, q.Method, q.Params)
+	p.mu.Lock()
+	request := p.request
+	p.mu.Unlock()
+	if request == nil {
+		return tools.Answer{}, unanswered(tools.ErrAskUnsupported, q, "the call has been answered")
+	}
+	result, err := request.Call(ctx, q.Method, q.Params)
 	var refusal *mcpwire.Error
 	switch {
 	case err == nil:
 		return tools.Answer{Result: result}, nil
 	case errors.As(err, &refusal):
 		// The client's error is about the question, so it is not kept in the
-		// chain, where it would be taken for an upstream's error about the call.
-		return tools.Answer{}, unanswered(nil, q, "the client answered: "+refusal.Error())
+		// chain as it is, where it would be taken for an upstream's error about
+		// the call.
+		e := unanswered(nil, q, "the client answered: "+refusal.Error())
+		e.Err = &tools.AnswerError{Code: refusal.Code, Message: refusal.Message, Data: refusal.Data}
+		return tools.Answer{}, e
 	case ctx.Err() != nil:
 		return tools.Answer{}, ctx.Err()
 	}
 	return tools.Answer{}, unanswered(nil, q, err.Error())
 }
 
-func unanswered(code error, q tools.Question, why string) error {
+func unaskable(q tools.Question) *tools.Error {
+	return unanswered(tools.ErrAskUnsupported, q, "the client does not declare that it can answer this")
+}
+
+func unanswered(code error, q tools.Question, why string) *tools.Error {
 	return &tools.Error{Code: code, Class: tools.ErrClassPermanent, Delivery: tools.Answered, Message: q.Method + ": " + why}
 }
 

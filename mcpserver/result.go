@@ -40,7 +40,7 @@ func (s *Server) structuredKinds(ctx context.Context, r *mcpwire.Request, name s
 // encodeResult returns the CallToolResult for a tool's result: the very bytes
 // that an MCP server sent, or one made of the result's parts.
 func encodeResult(res *tools.ToolResult, allowed structuredKinds) (json.RawMessage, error) {
-	if res.Wire != nil {
+	if res.Wire != nil && res.WireKind == tools.KindTool {
 		return res.Wire, nil
 	}
 	structured, err := structuredOf(res)

@@ -44,7 +44,7 @@ type Options struct {
 	// MaxBody limits one message of a client, in bytes; 64 MiB by default. A
 	// larger one is answered with an error that says so.
 	MaxBody int64
-	// PageSize is how many tools one page of tools/list has, 1000 by default.
+	// PageSize is how many entries one page of a list has, 1000 by default.
 	PageSize int
 	// ListTTL is how long a client of revision 2026-07-28 may keep a list
 	// without asking again. Zero says that a list is stale at once.
@@ -55,6 +55,13 @@ type Options struct {
 	// MaxSessions limits open HTTP sessions, 10,000 by default. Beyond it, the
 	// one that has been idle longest makes place.
 	MaxSessions int
+
+	// ParkedCalls limits how many calls of the stateless era wait at once for
+	// their client to come back with what the tool asks, 1024 by default, and
+	// a quarter of them for one caller.
+	ParkedCalls int
+	// ParkedTTL is how long such a call waits; 10 minutes by default.
+	ParkedTTL time.Duration
 
 	// Logger hears of what clients do wrong; nil is silent.
 	Logger *slog.Logger
@@ -67,6 +74,9 @@ type Refusal = mcpwire.Refusal
 const (
 	defaultMaxBody  = 64 << 20
 	defaultPageSize = 1000
+
+	defaultParkedCalls = 1024
+	defaultParkedTTL   = 10 * time.Minute
 )
 
 // Server serves a catalog to MCP clients. It is an [http.Handler] for one
@@ -75,8 +85,9 @@ type Server struct {
 	cat      tools.LiveCatalog
 	opts     Options
 	wire     *mcpwire.Server
-	formats  formats
+	lists    [listCount]formats
 	audience audience
+	parked   parking
 	logger   *slog.Logger
 }
 
@@ -88,11 +99,14 @@ func New(cat tools.LiveCatalog, opts *Options) *Server {
 	}
 	s.opts.MaxBody = cmp.Or(s.opts.MaxBody, defaultMaxBody)
 	s.opts.PageSize = cmp.Or(max(s.opts.PageSize, 0), defaultPageSize)
+	s.opts.ParkedCalls = cmp.Or(max(s.opts.ParkedCalls, 0), defaultParkedCalls)
+	s.opts.ParkedTTL = cmp.Or(max(s.opts.ParkedTTL, 0), defaultParkedTTL)
 	s.logger = s.opts.Logger
 	if s.logger == nil {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
-	s.formats = newFormats(s.info(), s.opts.ListTTL)
+	s.lists = s.newFormats()
+	s.parked.start(s.opts.ParkedCalls, s.opts.ParkedTTL)
 	s.wire = mcpwire.NewServer(handler{s}, &mcpwire.ServerOptions{
 		Info:            s.info(),
 		Authenticate:    s.opts.Authenticate,
@@ -132,6 +146,7 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 // cut off.
 func (s *Server) Shutdown(ctx context.Context) error {
 	err := s.wire.Shutdown(ctx)
+	s.parked.stop()
 	s.audience.stop()
 	return err
 }

@@ -11,6 +11,9 @@ import (
 // Format says how a protocol writes a list of tools. It is used by pointer, and
 // not changed once it is in use.
 type Format struct {
+	// Pick returns the tools of a view that the list is of, in the view's
+	// order. Nil picks all.
+	Pick func(View) []tools.Tool
 	// Element encodes one tool. Nil leaves the tool out.
 	Element func(tools.Tool) []byte
 	// Head and Tail stand before and after a list that is complete in one
@@ -25,7 +28,11 @@ func (f *Format) List(v View) *List { return Memo(v, f, f.encode) }
 func (f *Format) encode(v View) *List {
 	l := &List{generation: v.Generation(), head: len(f.Head)}
 	l.buf = append(l.buf, f.Head...)
-	for _, t := range v.Tools() {
+	pick := f.Pick
+	if pick == nil {
+		pick = View.Tools
+	}
+	for _, t := range pick(v) {
 		element := f.Element(t)
 		if element == nil {
 			continue

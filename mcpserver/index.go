@@ -1,0 +1,139 @@
+package mcpserver
+
+import (
+	"regexp"
+	"strings"
+
+	"github.com/yosida95/uritemplate/v3"
+
+	"github.com/toolcrib/toolcrib/internal/rawjson"
+	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/view"
+)
+
+// An index finds what a caller sees by the names that the protocol has for it:
+// URIs of resources, URI templates, names of prompts. Where two sources have
+// the same, the tool whose name comes first is found and listed. An index never
+// changes.
+type index struct {
+	listed    map[tools.Kind][]tools.Tool
+	resources map[string]string // names of tools, by URI
+	byForm    map[string]string // names of tools, by URI template
+	prompts   map[string]prompt
+	templates []template
+	readers   []reader
+	apps      map[string]tools.ToolSourceID // by URI
+}
+
+// A prompt is the tool behind a prompt, and the source's name for it.
+type prompt struct{ tool, source string }
+
+// A template is the tool that reads resources whose URIs match.
+type template struct {
+	tool    string
+	pattern *regexp.Regexp
+}
+
+// A reader is a tool that reads what its source lists nowhere.
+type reader struct {
+	tool   string
+	source tools.ToolSourceID
+}
+
+type indexKey struct{}
+
+func (s *Server) index(v view.View) *index { return view.Memo(v, indexKey{}, s.newIndex) }
+
+func (s *Server) newIndex(v view.View) *index {
+	x := &index{listed: map[tools.Kind][]tools.Tool{}, resources: map[string]string{}, byForm: map[string]string{},
+		prompts: map[string]prompt{}, apps: map[string]tools.ToolSourceID{}}
+	for _, t := range v.Tools() {
+		if other := x.add(&t); other != "" {
+			s.logger.Info("two sources offer the same; the one whose tool comes first is shown",
+				"kind", string(t.Kind), "name", t.SourceName, "shown", other, "hidden", t.Name)
+			continue
+		}
+		x.listed[t.Kind] = append(x.listed[t.Kind], t)
+	}
+	return x
+}
+
+// add takes in one tool, unless another has its place, whose name it returns.
+func (x *index) add(t *tools.Tool) (taken string) {
+	switch t.Kind {
+	case tools.KindResource:
+		return claim(x.resources, t.SourceName, t.Name)
+	case tools.KindResourceTemplate:
+		if len(t.Definition) == 0 {
+			x.readers = append(x.readers, reader{t.Name, t.Source})
+			return ""
+		}
+		if taken = claim(x.byForm, t.SourceName, t.Name); taken != "" {
+			return taken
+		}
+		if form, err := uritemplate.New(t.SourceName); err == nil {
+			x.templates = append(x.templates, template{t.Name, form.Regexp()})
+		}
+	case tools.KindPrompt:
+		name := promptName(t)
+		if other, ok := x.prompts[name]; ok {
+			return other.tool
+		}
+		x.prompts[name] = prompt{t.Name, t.SourceName}
+	default:
+		x.addApp(t)
+	}
+	return ""
+}
+
+func claim(names map[string]string, key, tool string) (taken string) {
+	if other, ok := names[key]; ok {
+		return other
+	}
+	names[key] = tool
+	return ""
+}
+
+// addApp notes the page that a tool names for showing what it gives. Such a
+// resource need not be listed.
+func (x *index) addApp(t *tools.Tool) {
+	for _, path := range [][]string{{"_meta", "ui", "resourceUri"}, {"_meta", "ui/resourceUri"}, {"_meta", "openai/outputTemplate"}} {
+		raw, ok := rawjson.Get(t.Definition, path...)
+		if !ok {
+			continue
+		}
+		if uri, ok := rawjson.Unquote(raw); ok && x.apps[uri] == "" {
+			x.apps[uri] = t.Source
+		}
+	}
+}
+
+// promptName is the name under which a prompt is shown: that of its source,
+// behind the prefix that its tool has before the word "prompt".
+func promptName(t *tools.Tool) string {
+	if prefix, ok := strings.CutSuffix(t.Name, "prompt_"+t.SourceName); ok {
+		return prefix + t.SourceName
+	}
+	return t.Name
+}
+
+// reads returns the tool that reads a resource, and whether it takes the URI
+// as an argument. What no source lists is read by the source whose tool names
+// it, or by the only source that there is.
+func (x *index) reads(uri string) (tool string, takesURI, ok bool) {
+	if tool, ok := x.resources[uri]; ok {
+		return tool, false, true
+	}
+	for _, t := range x.templates {
+		if t.pattern.MatchString(uri) {
+			return t.tool, true, true
+		}
+	}
+	owner, named := x.apps[uri]
+	for _, r := range x.readers {
+		if named && r.source == owner || !named && len(x.readers) == 1 {
+			return r.tool, true, true
+		}
+	}
+	return "", false, false
+}

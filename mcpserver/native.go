@@ -1,0 +1,304 @@
+package mcpserver
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/toolcrib/toolcrib/internal/mcpwire"
+	"github.com/toolcrib/toolcrib/internal/rawjson"
+	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/view"
+)
+
+// readResource answers resources/read by a call of the tool behind the
+// resource.
+func (s *Server) readResource(ctx context.Context, r *mcpwire.Request) (json.RawMessage, error) {
+	p, err := readURI(r)
+	if err != nil {
+		return nil, err
+	}
+	uri := p.name
+	tool, takesURI, ok := s.index(view.From(ctx, s.cat)).reads(uri)
+	if !ok {
+		return nil, resourceNotFound(r, uri)
+	}
+	if takesURI {
+		p.arguments = append(rawjson.AppendQuoted([]byte(`{"uri":`), uri), '}')
+	}
+	return s.converse(ctx, r, &p, func(ctx context.Context) (json.RawMessage, error) {
+		res, err := tools.Invoke(ctx, s.cat, tool, p.arguments)
+		var e *tools.Error
+		switch {
+		case errors.As(err, &e) && e.Attempts == 0 && (errors.Is(err, tools.ErrToolNotFound) || errors.Is(err, tools.ErrToolInvalidArgs)):
+			return nil, resourceNotFound(r, uri)
+		case err != nil:
+			return nil, nativeFailure(ctx, err)
+		}
+		return encodeRead(r, uri, &res)
+	})
+}
+
+// readURI reads the params of a request about a resource.
+func readURI(r *mcpwire.Request) (callParams, error) {
+	var p callParams
+	ok := false
+	for it := rawjson.Object(r.Params); it.Next(); {
+		switch {
+		case it.KeyIs("uri"):
+			p.name, ok = rawjson.Unquote(it.Value())
+		case it.KeyIs("_meta"):
+			p.meta = objectOrNil(it.Value())
+		case it.KeyIs("requestState"):
+			p.state, _ = rawjson.Unquote(it.Value())
+		case it.KeyIs("inputResponses"):
+			p.responses = objectOrNil(it.Value())
+		}
+	}
+	if !ok {
+		return p, mcpwire.Errorf(mcpwire.CodeInvalidParams, `%s: "uri" must be a string`, r.Method)
+	}
+	return p, nil
+}
+
+// resourceNotFound is the same for a resource that does not exist and for one
+// that the caller may not see.
+func resourceNotFound(r *mcpwire.Request, uri string) error {
+	code := int64(mcpwire.CodeResourceNotFound)
+	if r.Session.Era() == mcpwire.EraStateless {
+		code = mcpwire.CodeInvalidParams
+	}
+	return mcpwire.NewError(code, "Resource not found", map[string]string{"uri": shorten(uri, 2048)})
+}
+
+// getPrompt answers prompts/get by a call of the tool behind the prompt.
+func (s *Server) getPrompt(ctx context.Context, r *mcpwire.Request) (json.RawMessage, error) {
+	p, err := readCall(r)
+	if err != nil {
+		return nil, err
+	}
+	found, ok := s.index(view.From(ctx, s.cat)).prompts[p.name]
+	if !ok {
+		return nil, unknownPrompt(p.name)
+	}
+	return s.converse(ctx, r, &p, func(ctx context.Context) (json.RawMessage, error) {
+		res, err := tools.Invoke(ctx, s.cat, found.tool, p.arguments)
+		var e *tools.Error
+		switch {
+		case errors.As(err, &e) && e.Attempts == 0 && errors.Is(err, tools.ErrToolNotFound):
+			return nil, unknownPrompt(p.name)
+		case err != nil:
+			return nil, nativeFailure(ctx, err)
+		}
+		return encodePrompt(&res)
+	})
+}
+
+func unknownPrompt(name string) error {
+	return mcpwire.Errorf(mcpwire.CodeInvalidParams, "Unknown prompt: %s", shorten(name, 128))
+}
+
+// nativeFailure is the JSON-RPC error for a failed read or prompt, whose results
+// cannot say that they are errors.
+func nativeFailure(ctx context.Context, err error) error {
+	var e *tools.Error
+	if !errors.As(err, &e) {
+		e = &tools.Error{Class: tools.ClassifyError(err, false), Err: err}
+	}
+	var rpc *mcpwire.Error
+	switch {
+	case ctx.Err() != nil:
+		return mcpwire.Errorf(mcpwire.CodeRequestCancelled, "request cancelled")
+	case e.Code == tools.ErrIdentityRequired && e.Attempts == 0:
+		return identityRequired()
+	case errors.As(err, &rpc):
+		return rpc
+	}
+	code := int64(mcpwire.CodeInternalError)
+	if errors.Is(err, tools.ErrToolInvalidArgs) {
+		code = mcpwire.CodeInvalidParams
+	}
+	text, info := tell(e)
+	return mcpwire.NewError(code, text, map[string]any{metaError: info})
+}
+
+// encodeRead returns the ReadResourceResult for a tool's result: the very bytes
+// that an MCP server sent, or one made of the result's blocks.
+func encodeRead(r *mcpwire.Request, uri string, res *tools.ToolResult) (json.RawMessage, error) {
+	if res.IsError {
+		return nil, toldError(res)
+	}
+	out := res.Wire
+	if out == nil || res.WireKind != tools.KindResource {
+		contents := []byte(`{"contents":[`)
+		for i, c := range res.Content {
+			if i > 0 {
+				contents = append(contents, ',')
+			}
+			contents = append(contents, contentOf(uri, c)...)
+		}
+		if len(res.Content) == 0 {
+			text, err := resultText(res)
+			if err != nil {
+				return nil, err
+			}
+			contents = append(contents, textOf(uri, text)...)
+		}
+		out = append(contents, "]}"...)
+	}
+	if r.Session.Era() == mcpwire.EraStateful {
+		return out, nil
+	}
+	return withCaching(out)
+}
+
+// contentOf is the content of a resource in a block.
+func contentOf(uri string, c tools.Content) []byte {
+	if resource, ok := rawjson.Get(c.JSON, "resource"); ok && c.Type == "resource" {
+		return resource
+	}
+	if text, ok := c.Text(); ok {
+		return textOf(uri, text)
+	}
+	out := rawjson.AppendQuoted([]byte(`{"uri":`), uri)
+	for _, m := range [][2]string{{"mimeType", "mimeType"}, {"data", "blob"}} {
+		if v, ok := rawjson.Get(c.JSON, m[0]); ok {
+			out = append(append(rawjson.AppendQuoted(append(out, ','), m[1]), ':'), v...)
+		}
+	}
+	return append(out, '}')
+}
+
+func textOf(uri, text string) []byte {
+	out := rawjson.AppendQuoted([]byte(`{"uri":`), uri)
+	return append(rawjson.AppendQuoted(append(out, `,"text":`...), text), '}')
+}
+
+// resultText is a result without blocks, as text.
+func resultText(res *tools.ToolResult) (string, error) {
+	if text, ok := res.Value.(string); ok {
+		return text, nil
+	}
+	raw, err := res.JSON()
+	return string(raw), err
+}
+
+// withCaching says for how long and for whom a result may be kept, where its
+// source did not: not at all, and for the caller.
+func withCaching(result json.RawMessage) (json.RawMessage, error) {
+	if kind, _ := rawjson.Get(result, "resultType"); string(kind) == `"input_required"` {
+		return result, nil
+	}
+	var err error
+	for key, value := range map[string]string{"ttlMs": `0`, "cacheScope": `"private"`} {
+		if _, ok := rawjson.Get(result, key); !ok && err == nil {
+			result, err = rawjson.Set(result, key, []byte(value))
+		}
+	}
+	return result, err
+}
+
+// encodePrompt returns the GetPromptResult for a tool's result: the very bytes
+// that an MCP server sent, or one made of the result's blocks.
+func encodePrompt(res *tools.ToolResult) (json.RawMessage, error) {
+	if res.IsError {
+		return nil, toldError(res)
+	}
+	if res.Wire != nil && res.WireKind == tools.KindPrompt {
+		return res.Wire, nil
+	}
+	blocks := res.Content
+	if len(blocks) == 0 {
+		text, err := resultText(res)
+		if err != nil {
+			return nil, err
+		}
+		blocks = []tools.Content{tools.TextContent(text)}
+	}
+	out := []byte("{")
+	if text, ok := res.Provider["prompt_description"].(string); ok {
+		out = append(rawjson.AppendQuoted(append(out, `"description":`...), text), ',')
+	}
+	out = append(out, `"messages":[`...)
+	roles, _ := res.Provider["prompt_roles"].([]string)
+	for i, c := range blocks {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		role := "user"
+		if i < len(roles) {
+			role = roles[i]
+		}
+		out = rawjson.AppendQuoted(append(out, `{"role":`...), role)
+		out = append(append(append(out, `,"content":`...), c.JSON...), '}')
+	}
+	return append(out, "]}"...), nil
+}
+
+// toldError is the error for a tool of ours that was read like a resource and
+// answers that it failed.
+func toldError(res *tools.ToolResult) error {
+	return mcpwire.Errorf(mcpwire.CodeInternalError, "%s", shorten(res.Text(), 2048))
+}
+
+// complete answers completion/complete by asking the source of the prompt or
+// the resource template.
+func (s *Server) complete(ctx context.Context, r *mcpwire.Request) (json.RawMessage, error) {
+	ref, _ := rawjson.Get(r.Params, "ref")
+	text := func(key string) string {
+		raw, _ := rawjson.Get(ref, key)
+		v, _ := rawjson.Unquote(raw)
+		return v
+	}
+	x := s.index(view.From(ctx, s.cat))
+	params, tool := r.Params, ""
+	switch kind := text("type"); kind {
+	case "ref/prompt":
+		found, ok := x.prompts[text("name")]
+		if !ok {
+			return nil, unknownPrompt(text("name"))
+		}
+		var err error
+		if params, err = renamedRef(params, ref, found.source); err != nil {
+			return nil, err
+		}
+		tool = found.tool
+	case "ref/resource":
+		if tool = x.byForm[text("uri")]; tool == "" {
+			tool = x.resources[text("uri")]
+		}
+		if tool == "" {
+			return nil, mcpwire.Errorf(mcpwire.CodeInvalidParams, "Unknown resource template: %s", shorten(text("uri"), 512))
+		}
+	default:
+		return nil, mcpwire.Errorf(mcpwire.CodeInvalidParams, `%s: the type of "ref" must be ref/prompt or ref/resource`, r.Method)
+	}
+	companion := s.companion(tool)
+	if companion == nil {
+		return json.RawMessage(`{"completion":{"values":[]}}`), nil
+	}
+	result, err := companion.Complete(ctx, params)
+	if err != nil {
+		return nil, nativeFailure(ctx, err)
+	}
+	return result, nil
+}
+
+// renamedRef puts the source's own name of a prompt into the params.
+func renamedRef(params, ref json.RawMessage, source string) (json.RawMessage, error) {
+	ref, err := rawjson.Set(ref, "name", rawjson.Quote(source))
+	if err != nil {
+		return nil, fmt.Errorf("the ref of a completion cannot be read: %w", err)
+	}
+	return rawjson.Set(params, "ref", ref)
+}
+
+// companion returns what answers for a tool that the caller sees, or nil.
+func (s *Server) companion(tool string) tools.Companion {
+	d, ok := s.cat.Resolve(tool)
+	if !ok {
+		return nil
+	}
+	return d.Companion
+}
