@@ -118,7 +118,7 @@ type MCPServer struct {
 	ToolPolicies  map[string]Policy `yaml:"tool_policies" doc:"Attempts and time limits by the server's own tool name."`
 	Include       []string          `yaml:"include" doc:"Patterns of the server's tool names to offer; all when absent."`
 	Exclude       []string          `yaml:"exclude" doc:"Patterns of the server's tool names to leave out."`
-	Session       string            `yaml:"session" rule:"enum=shared|session|call" doc:"Whether callers share one connection."`
+	Session       string            `yaml:"session" rule:"enum=shared|per_user|per_session" doc:"Who shares a connection to the server."`
 }
 
 // OpenAPI is one OpenAPI document whose operations are offered.

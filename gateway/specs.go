@@ -82,6 +82,7 @@ func (s *specs) mcpServer(m *MCPServer, at string) {
 		Prefix:        prefix(m.Prefix),
 		Include:       m.Include,
 		Exclude:       m.Exclude,
+		Session:       mcptool.Session(m.Session),
 		Policy:        m.Policy.toolPolicy(),
 		ToolPolicies:  toolPolicies(m.ToolPolicies),
 		KeepAlive:     time.Duration(m.KeepAlive),

@@ -28,7 +28,6 @@ func (c *Config) unavailable() ConfigErrors {
 	for i, s := range t.MCPServers {
 		at := fmt.Sprintf("tools.mcp_servers[%d]", i)
 		l.when(s.TransportMode == "sse", at+".transport_mode", "sse is ")
-		l.when(s.Session != "" && s.Session != "shared", at+".session", s.Session+" is ")
 	}
 	l.when(len(t.UTCP) > 0, "tools.utcp", "")
 	l.when(len(t.A2APeers) > 0, "tools.a2a_peers", "")
