@@ -208,19 +208,24 @@ func major(i *a2a.AgentInterface) string {
 
 func (p *Peer) admitsInterface(i *a2a.AgentInterface) error {
 	switch i.ProtocolBinding {
+	case a2a.TransportProtocolGRPC:
+		_, err := p.cfg.grpcURL(i.URL)
+		return err
 	case a2a.TransportProtocolJSONRPC, a2a.TransportProtocolHTTPJSON:
 	default:
-		return errors.New("the binding is not known: expected JSONRPC or HTTP+JSON")
+		return errors.New("the binding is not known: expected JSONRPC, HTTP+JSON or GRPC")
 	}
 	u, err := url.Parse(i.URL)
 	if err != nil || u.Hostname() == "" || u.User != nil {
-		return errors.New("its URL is no absolute https URL without a user name")
+		return errBadPlace
 	}
 	return p.cfg.admits(u)
 }
 
+var errBadPlace = errors.New("its URL is no absolute https URL without a user name")
+
 // newFactory returns the maker of clients: version 1.0 and 0.3, each by
-// JSON-RPC and REST.
+// JSON-RPC, REST and gRPC.
 func newFactory(n *network) *a2aclient.Factory {
 	c := n.client()
 	return a2aclient.NewFactory(
@@ -230,5 +235,7 @@ func newFactory(n *network) *a2aclient.Factory {
 		a2aclient.WithRESTTransport(c),
 		a2av0.WithJSONRPCTransport(a2av0.JSONRPCTransportConfig{Client: c}),
 		a2av0.WithRESTTransport(a2av0.RESTTransportConfig{Client: c}),
+		a2aclient.WithTransport(a2a.TransportProtocolGRPC, n.grpcV1()),
+		a2aclient.WithCompatTransport(a2av0.Version, a2a.TransportProtocolGRPC, n.grpcV0()),
 	)
 }

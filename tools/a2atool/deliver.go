@@ -40,6 +40,8 @@ func (x *exchange) deliver(ctx context.Context, msg *a2a.Message) error {
 // send sends the message and takes in what comes for it at once.
 func (x *exchange) send(ctx context.Context, req *a2a.SendMessageRequest) error {
 	tripCtx, t := withTrip(ctx)
+	tripCtx, cancel := context.WithCancel(tripCtx)
+	defer cancel() // ends a stream of which no more is read
 	if !x.agent.card.Capabilities.Streaming {
 		req.Config.ReturnImmediately = true
 		res, err := x.agent.client.SendMessage(tripCtx, req)

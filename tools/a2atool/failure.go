@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
+	"google.golang.org/grpc/codes"
 
 	"github.com/toolcrib/toolcrib/internal/netguard"
 	"github.com/toolcrib/toolcrib/tools"
@@ -60,7 +61,7 @@ func judge(ctx context.Context, cause error, k known) verdict {
 		return verdict{own.Class, own.Delivery, own.SafeMessage(), own}
 	case ctx.Err() != nil:
 		return verdict{"", k.delivery, ended(ctx), ctx.Err()}
-	case v.refused(cause), v.tooLong(cause, k), v.protocol(cause, k), v.status(cause, k), v.connection(cause):
+	case v.refused(cause), v.tooLong(cause, k), v.protocol(cause, k), v.status(cause, k), v.grpc(k), v.connection(cause):
 	case k.bodyErr != nil:
 		v.reason = "the answer broke off: " + bareText(k.bodyErr)
 	case k.status != 0 && errors.Is(cause, errNoEvent):
@@ -108,11 +109,15 @@ func (v *verdict) tooLong(cause error, k known) bool {
 }
 
 // protocol judges the errors that an agent answers with.
-// What comes with an HTTP status and is no more than an internal error may be no
+// What comes with a status of HTTP or gRPC and is no more than an internal error may be no
 // error of the protocol: then the status decides.
 func (v *verdict) protocol(cause error, k known) bool {
 	var said *a2a.Error
-	if !errors.As(cause, &said) || failed(k.status) && errors.Is(said, a2a.ErrInternalError) {
+	if !errors.As(cause, &said) {
+		return false
+	}
+	vague := errors.Is(said, a2a.ErrInternalError) || errors.Is(said, context.DeadlineExceeded) || errors.Is(said, context.Canceled)
+	if vague && (failed(k.status) || k.code != codes.OK) {
 		return false
 	}
 	v.class, v.delivery, v.reason = tools.ErrClassPermanent, tools.Answered, said.Error()

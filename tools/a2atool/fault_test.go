@@ -87,7 +87,7 @@ func TestFaults(t *testing.T) {
 			conn.Close()
 		}, tools.ErrClassTransient, tools.DeliveryUnknown, "EOF"},
 	} {
-		for _, binding := range bindings {
+		for _, binding := range overHTTP {
 			for _, streaming := range []bool{true, false} {
 				t.Run(fmt.Sprintf("%s %s %v", c.name, binding, streaming), func(t *testing.T) {
 					p, _ := faulty(t, binding, streaming, c.handle)
@@ -161,6 +161,7 @@ func TestDownAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	srv.Close()
+	p.net.close() // no connection is left that could turn out to be dead
 	_, err = list[0].Invoke(t.Context(), say("x"))
 	var te *tools.Error
 	if !errors.As(err, &te) || te.Delivery != tools.NotDelivered || te.Class != tools.ErrClassTransient || !te.Retryable {
@@ -184,7 +185,7 @@ func TestSlowAgent(t *testing.T) {
 }
 
 func TestLongAnswer(t *testing.T) {
-	for _, binding := range bindings {
+	for _, binding := range overHTTP {
 		for _, streaming := range []bool{true, false} {
 			p, _ := faulty(t, binding, streaming, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Content-Type", "application/json")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"iter"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -15,8 +16,11 @@ import (
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/a2acompat/a2av0"
+	a2agrpcv0 "github.com/a2aproject/a2a-go/v2/a2agrpc/v0"
+	a2agrpc "github.com/a2aproject/a2a-go/v2/a2agrpc/v1"
 	"github.com/a2aproject/a2a-go/v2/a2asrv"
 	"go.uber.org/goleak"
+	"google.golang.org/grpc"
 
 	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/tools"
@@ -25,7 +29,10 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // bindings are the ways in which the library serves an agent.
-var bindings = []string{"JSONRPC 1.0", "HTTP+JSON 1.0", "JSONRPC 0.3", "HTTP+JSON 0.3"}
+var (
+	overHTTP = []string{"JSONRPC 1.0", "HTTP+JSON 1.0", "JSONRPC 0.3", "HTTP+JSON 0.3"}
+	bindings = append([]string{"GRPC 1.0", "GRPC 0.3"}, overHTTP...)
+)
 
 // An agentServer is an agent that the library serves. What it does is said by
 // the first word of the message.
@@ -61,6 +68,9 @@ func serveAgent(t *testing.T, binding string, change func(*a2a.AgentCard)) *agen
 	protocol, version, _ := strings.Cut(binding, " ")
 	path := map[string]string{"JSONRPC 1.0": "/rpc", "HTTP+JSON 1.0": "/rest", "JSONRPC 0.3": "/v0rpc", "HTTP+JSON 0.3": "/v0rest"}[binding]
 	s.card = testCard(s.URL+path, protocol, version)
+	if protocol == "GRPC" {
+		s.card.SupportedInterfaces[0].URL = serveGRPC(t, version, handler)
+	}
 	if change != nil {
 		change(s.card)
 	}
@@ -69,6 +79,28 @@ func serveAgent(t *testing.T, binding string, change func(*a2a.AgentCard)) *agen
 		s.Close()
 	})
 	return s
+}
+
+// serveGRPC serves an agent over gRPC and returns its address.
+func serveGRPC(t *testing.T, version string, handler a2asrv.RequestHandler) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := grpc.NewServer()
+	if version == "1.0" {
+		a2agrpc.NewHandler(handler).RegisterWith(srv)
+	} else {
+		a2agrpcv0.NewHandler(handler).RegisterWith(srv)
+	}
+	done := make(chan error, 1)
+	go func() { done <- srv.Serve(listener) }()
+	t.Cleanup(func() {
+		srv.Stop()
+		<-done
+	})
+	return listener.Addr().String()
 }
 
 func testCard(url, protocol, version string) *a2a.AgentCard {

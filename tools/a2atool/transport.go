@@ -11,6 +11,9 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/toolcrib/toolcrib/internal/netguard"
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -138,6 +141,8 @@ type trip struct {
 	retryAfter time.Duration
 	bodyErr    error // why the body could not be read to its end
 	hidden     []string
+	code       codes.Code // of gRPC
+	said       string     // with the code
 }
 
 type tripKey struct{}
@@ -178,6 +183,12 @@ func (t *trip) broke(err error) {
 	t.bodyErr = err
 }
 
+func (t *trip) failedWith(s *status.Status) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.code, t.said = s.Code(), s.Message()
+}
+
 func (t *trip) hide(values []string) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -191,6 +202,8 @@ type known struct {
 	bodyErr    error
 	hidden     []string
 	delivery   tools.Delivery
+	code       codes.Code
+	said       string
 }
 
 // known returns what is known now. A request whose headers were not written
@@ -198,7 +211,7 @@ type known struct {
 func (t *trip) known() known {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	k := known{status: t.status, retryAfter: t.retryAfter, bodyErr: t.bodyErr, hidden: t.hidden}
+	k := known{status: t.status, retryAfter: t.retryAfter, bodyErr: t.bodyErr, hidden: t.hidden, code: t.code, said: t.said}
 	if !t.wrote {
 		k.delivery = tools.NotDelivered
 	}
