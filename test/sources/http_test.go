@@ -18,14 +18,14 @@ import (
 // an api is the HTTP API that both kinds of HTTP sources call.
 type api struct {
 	events
-	place *place
+	place *toolstest.HTTPServer
 	grown atomic.Bool
 }
 
 func newAPI(t *testing.T) *api {
 	t.Helper()
 	a := &api{events: newEvents()}
-	a.place = newPlace(t, func() (http.Handler, func()) { return a.handler(), func() {} })
+	a.place = toolstest.NewHTTPServer(t, func() (http.Handler, func()) { return a.handler(), nil })
 	return a
 }
 
@@ -68,7 +68,7 @@ func (a *api) document() string {
 	}
 	return `openapi: 3.1.0
 info: {title: Suite, version: "1"}
-servers: [{url: ` + a.place.url() + `}]
+servers: [{url: ` + a.place.URL + `}]
 paths:
   /echo:
     post:
@@ -96,7 +96,7 @@ func (a *api) source(p tools.ToolProvider, echo func(text string) toolstest.Prob
 		Bad:       toolstest.Probe{Name: "suite_echo", Args: json.RawMessage(bad)},
 		Waiting:   a.waiting,
 		Cancelled: a.cancelled,
-		Stop:      a.place.stop,
+		Stop:      a.place.Stop,
 		Secrets:   []string{"s3cr3t"},
 		Failures: []toolstest.Failure{
 			{Title: "503", Probe: status(503), Class: tools.ErrClass5xx, Delivery: tools.Answered, RetryAfter: 3 * time.Second},
@@ -112,7 +112,7 @@ func TestOpenAPI(t *testing.T) {
 	toolstest.RunSource(t, toolstest.SourceCase{Open: func(t *testing.T) *toolstest.Source {
 		a := newAPI(t)
 		p, err := httptool.NewOpenAPI(httptool.OpenAPIConfig{
-			Name: "suite", Document: a.place.url() + "/openapi.yaml",
+			Name: "suite", Document: a.place.URL + "/openapi.yaml",
 			Auth:    &httptool.Auth{Kind: httptool.AuthBearer, Secret: httptool.FixedSecret("s3cr3t-token")},
 			Network: httptool.Network{AllowPrivate: true},
 		})
@@ -123,7 +123,7 @@ func TestOpenAPI(t *testing.T) {
 			args, _ := json.Marshal(map[string]textArgs{"body": {text}}) // a text always encodes
 			return toolstest.Probe{Name: "suite_echo", Args: args}
 		}, `{"body":{"text":7}}`)
-		source.Start = func() { a.place.start(t) }
+		source.Start = func() { a.place.Start(t) }
 		source.Change = func() string { a.grown.Store(true); return "suite_grown" }
 		return source
 	}})
@@ -133,7 +133,7 @@ func TestManifest(t *testing.T) {
 	toolstest.RunSource(t, toolstest.SourceCase{Open: func(t *testing.T) *toolstest.Source {
 		a := newAPI(t)
 		p, err := httptool.NewManifest(httptool.ManifestConfig{
-			Name: "suite", Content: []byte(strings.ReplaceAll(manifest, "BASE", a.place.url())),
+			Name: "suite", Content: []byte(strings.ReplaceAll(manifest, "BASE", a.place.URL)),
 			Secret:  func(string) (string, error) { return "s3cr3t-token", nil },
 			Network: httptool.Network{AllowPrivate: true},
 		})
@@ -144,7 +144,7 @@ func TestManifest(t *testing.T) {
 			args, _ := json.Marshal(textArgs{text}) // a text always encodes
 			return toolstest.Probe{Name: "suite_echo", Args: args}
 		}, `{"text":7}`)
-		source.Start = func() { a.place.start(t) }
+		source.Start = func() { a.place.Start(t) }
 		return source
 	}})
 }

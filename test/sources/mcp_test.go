@@ -1,37 +1,38 @@
 package sources
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/toolcrib/toolcrib/test/control"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/mcptool"
 	"github.com/toolcrib/toolcrib/tools/toolstest"
 )
 
-// controlVariable makes this test binary an MCP server on its standard input and output. It holds the address
-// that the server reports to and is told by; when that connection ends, the server ends.
-const controlVariable = "SOURCES_TEST_CONTROL"
-
+// A process of this test binary that has a desk is an MCP server on its standard input and output, and ends when the
+// desk hangs up.
 func TestMain(m *testing.M) {
-	if addr := os.Getenv(controlVariable); addr != "" {
-		os.Exit(serveChild(addr))
+	line, err := control.Dial()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if line != nil {
+		os.Exit(serveChild(line))
 	}
 	os.Exit(m.Run())
 }
@@ -79,19 +80,10 @@ func grow(s *mcp.Server) {
 	})
 }
 
-// serveChild is the life of the child process.
-func serveChild(addr string) int {
-	conn, err := net.Dial("tcp", addr)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
-	}
-	s := newMCPServer(func(event string) { fmt.Fprintln(conn, event) })
+func serveChild(line *control.Line) int {
+	s := newMCPServer(func(event string) { line.Report("%s", event) })
 	go func() {
-		orders := bufio.NewScanner(conn)
-		for orders.Scan() {
-			grow(s)
-		}
+		line.Orders(func(string) { grow(s) })
 		os.Exit(1)
 	}()
 	if err := s.Run(context.Background(), &mcp.StdioTransport{}); err != nil {
@@ -159,89 +151,31 @@ func TestMCPOverStdio(t *testing.T) {
 
 func stdioSource(t *testing.T, version string) *toolstest.Source {
 	t.Helper()
-	c := newControl(t)
-	source := mcpSource(newMCPTool(t, mcptool.Config{Command: []string{c.program}, Version: version,
-		Env: map[string]string{controlVariable: c.listener.Addr().String(), "API_KEY": "s3cr3t-key"}}), c.events)
-	source.Stop, source.Start = func() { c.remove(t); c.hangUp() }, func() { c.install(t) }
-	source.Change = func() string {
-		c.mu.Lock()
-		defer c.mu.Unlock()
-		fmt.Fprintln(c.conn, "grow")
-		return "suite_grown"
+	e := newEvents()
+	desk := control.Open(t, e.report)
+	program := filepath.Join(t.TempDir(), "server")
+	install(t, program)
+	source := mcpSource(newMCPTool(t, mcptool.Config{Command: []string{program}, Version: version,
+		Env: map[string]string{control.Variable: desk.Addr(), "API_KEY": "s3cr3t-key"}}), e)
+	source.Stop = func() {
+		if err := os.Remove(program); err != nil {
+			t.Fatal(err)
+		}
+		desk.HangUp()
 	}
+	source.Start = func() { install(t, program) }
+	source.Change = func() string { desk.Order(t, "grow"); return "suite_grown" }
 	source.Secrets = []string{"s3cr3t"}
 	return source
 }
 
-// A control is this side of the children of one test.
-type control struct {
-	events
-	listener net.Listener
-	program  string // a link to this binary
-
-	mu   sync.Mutex
-	conn net.Conn // of the last child
-}
-
-func newControl(t *testing.T) *control {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	c := &control{events: newEvents(), listener: listener, program: filepath.Join(t.TempDir(), "server")}
-	c.install(t)
-	var work sync.WaitGroup
-	work.Go(func() {
-		for {
-			conn, err := listener.Accept()
-			if err != nil {
-				return
-			}
-			c.mu.Lock()
-			c.conn = conn
-			c.mu.Unlock()
-			work.Go(func() { c.listen(conn) })
-		}
-	})
-	t.Cleanup(func() {
-		listener.Close()
-		c.hangUp()
-		work.Wait()
-	})
-	return c
-}
-
-func (c *control) listen(conn net.Conn) {
-	defer conn.Close()
-	lines := bufio.NewScanner(conn)
-	for lines.Scan() {
-		c.report(lines.Text())
-	}
-}
-
-func (c *control) hangUp() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.conn != nil {
-		c.conn.Close()
-	}
-}
-
-func (c *control) install(t *testing.T) {
+func install(t *testing.T, program string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Symlink(self, c.program); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func (c *control) remove(t *testing.T) {
-	t.Helper()
-	if err := os.Remove(c.program); err != nil {
+	if err := os.Symlink(self, program); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -258,7 +192,7 @@ func httpSource(t *testing.T, stateless bool) *toolstest.Source {
 	t.Helper()
 	e := newEvents()
 	var own *mcp.Server // of the current incarnation
-	at := newPlace(t, func() (http.Handler, func()) {
+	at := toolstest.NewHTTPServer(t, func() (http.Handler, func()) {
 		s := newMCPServer(e.report)
 		for name, status := range statuses {
 			mcp.AddTool(s, &mcp.Tool{Name: name, Description: fmt.Sprint(status)}, func(context.Context, *mcp.CallToolRequest, none) (*mcp.CallToolResult, any, error) {
@@ -274,8 +208,8 @@ func httpSource(t *testing.T, stateless bool) *toolstest.Source {
 			}
 		}
 	})
-	source := mcpSource(newMCPTool(t, mcptool.Config{URL: at.url() + "/mcp?key=s3cr3t-key", Headers: map[string]string{"Authorization": "Bearer s3cr3t-token"}}), e)
-	source.Stop, source.Start = at.stop, func() { at.start(t) }
+	source := mcpSource(newMCPTool(t, mcptool.Config{URL: at.URL + "/mcp?key=s3cr3t-key", Headers: map[string]string{"Authorization": "Bearer s3cr3t-token"}}), e)
+	source.Stop, source.Start = at.Stop, func() { at.Start(t) }
 	source.Change = func() string { grow(own); return "suite_grown" }
 	source.Secrets = []string{"s3cr3t"}
 	source.Failures = append(source.Failures,

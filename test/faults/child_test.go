@@ -1,0 +1,140 @@
+package faults
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+
+	"github.com/toolcrib/toolcrib/test/control"
+)
+
+// grandchild stays until it is killed.
+func grandchild() {
+	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE, os.Interrupt)
+	select {}
+}
+
+// serveChild is the life of a child. What it does beside serving is its mode:
+//
+//	plain     nothing
+//	stubborn  ignore SIGTERM and the end of the input
+//	failing   end at once
+//	chatty    write a lot to stderr
+func serveChild(mode string) int {
+	line, err := control.Dial()
+	if err != nil || line == nil {
+		fmt.Fprintln(os.Stderr, "no desk:", err)
+		return 1
+	}
+	line.Report("start %d %d", os.Getpid(), syscall.Getpgrp())
+	switch mode {
+	case "failing":
+		fmt.Fprintln(os.Stderr, "out of luck")
+		return 3
+	case "stubborn":
+		signal.Ignore(syscall.SIGTERM)
+	case "chatty":
+		for i := range 5000 {
+			fmt.Fprintln(os.Stderr, "line", i)
+		}
+	}
+	c := &childServer{line: line, odd: newOdd(line.Report)}
+	c.odd.tools = childTools(c)
+	go line.Orders(c.order)
+	in := bufio.NewReader(os.Stdin)
+	for {
+		text, err := in.ReadBytes('\n')
+		if len(text) > 1 {
+			go c.take(text)
+		}
+		if err != nil {
+			break
+		}
+	}
+	line.Report("eof")
+	if mode == "stubborn" {
+		select {}
+	}
+	return 0
+}
+
+// A childServer is an odd on standard input and output.
+type childServer struct {
+	line *control.Line
+	odd  *odd
+	mu   sync.Mutex
+}
+
+func (c *childServer) write(text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	fmt.Fprintln(os.Stdout, text)
+}
+
+func (c *childServer) take(text []byte) {
+	m := &message{out: c.write}
+	if err := json.Unmarshal(text, m); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return
+	}
+	c.odd.handle(m, func(answer string) {
+		if answer != "" {
+			c.write(answer)
+		}
+	})
+}
+
+// order does what the test says.
+func (c *childServer) order(order string) {
+	switch order {
+	case "release":
+		c.odd.release()
+	case "crash":
+		os.Exit(3)
+	case "grow":
+		c.odd.grow()
+		c.write(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+	}
+}
+
+// childTools are what only a process can do.
+func childTools(c *childServer) map[string]func(*odd, *message, func(string)) {
+	return map[string]func(*odd, *message, func(string)){
+		"pid": func(_ *odd, m *message, reply func(string)) { reply(text(m, strconv.Itoa(os.Getpid()))) },
+		"env": func(_ *odd, m *message, reply func(string)) { reply(text(m, strings.Join(os.Environ(), "\n"))) },
+		"crash": func(_ *odd, _ *message, _ func(string)) {
+			fmt.Fprintln(os.Stderr, "panic: out of luck")
+			os.Exit(3)
+		},
+		"noise": func(_ *odd, m *message, reply func(string)) {
+			c.write("console.log(debug)\n{\"not\":\"a message\"}\n[1,2\n\n\x00\xff\n{\"jsonrpc\":\"2.0\",\"id\":99999,\"result\":{}}")
+			reply(text(m, "quiet again"))
+		},
+		"lastwords": func(_ *odd, m *message, reply func(string)) { // the answer, and then no end
+			signal.Ignore(syscall.SIGTERM)
+			reply(text(m, "farewell"))
+			os.Stdout.Close()
+			select {}
+		},
+		"goodbye": func(_ *odd, m *message, reply func(string)) { // the answer, and the end
+			reply(text(m, "goodbye"))
+			os.Exit(0)
+		},
+		"family": func(_ *odd, m *message, reply func(string)) {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = []string{modeVariable + "=grandchild"}
+			if err := cmd.Start(); err != nil {
+				reply(failure(m, 1, err.Error()))
+				return
+			}
+			reply(text(m, strconv.Itoa(cmd.Process.Pid)))
+		},
+	}
+}

@@ -1,0 +1,197 @@
+package faults
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/toolcrib/toolcrib/gateway"
+	"github.com/toolcrib/toolcrib/test/control"
+	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/tools/toolstest"
+)
+
+var (
+	cycles    = flag.Int("cycles", 100, "how often TestNothingLeftAfterCycles connects and disconnects")
+	calls     = flag.Int("calls", 2000, "how many calls TestManyCallsLeaveNothing makes")
+	megabytes = flag.Int("megabytes", 64, "size of the result of TestLargeResult")
+)
+
+// patience bounds what must happen at some time; it decides only how long a failure takes.
+const patience = 30 * time.Second
+
+// modeVariable says what kind of child a process of this test binary is.
+const modeVariable = "FAULTS_TEST_CHILD"
+
+func TestMain(m *testing.M) {
+	switch mode := os.Getenv(modeVariable); mode {
+	case "":
+		os.Exit(m.Run())
+	case "grandchild":
+		grandchild()
+	default:
+		os.Exit(serveChild(mode))
+	}
+}
+
+// child is the configuration of a server that is this test binary, with further keys.
+func child(name, mode string, desk *control.Desk, more string) string {
+	return fmt.Sprintf("{name: %s, command: [%q], env: {%s: %s, %s: '%s'}%s}", name, os.Args[0], modeVariable, mode, control.Variable, desk.Addr(), more)
+}
+
+func bounded(t testing.TB) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+// A gate is a gateway under test.
+type gate struct {
+	*gateway.Gateway
+	log *logbook
+}
+
+// open starts a gateway with these MCP servers and waits for their first attempts. It is closed when the test ends.
+func open(t testing.TB, servers ...string) *gate {
+	t.Helper()
+	return openWith(t, "", servers...)
+}
+
+func openWith(t testing.TB, top string, servers ...string) *gate {
+	t.Helper()
+	cfg, err := gateway.Parse("toolcrib.yaml", []byte(top+"\ntools:\n  mcp_servers:\n  - "+strings.Join(servers, "\n  - ")+"\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := &gate{log: &logbook{}}
+	g.Gateway, err = gateway.Open(bounded(t), cfg, &gateway.Options{Logger: slog.New(slog.NewTextHandler(g.log, nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := g.Close(bounded(t)); err != nil {
+			t.Errorf("Close: %v", err)
+		}
+		if t.Failed() {
+			t.Logf("the gateway's log:\n%s", g.log)
+		}
+	})
+	if err := g.Ready(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// call calls a tool as the local caller.
+func (g *gate) call(t testing.TB, name, args string) (tools.ToolResult, error) {
+	t.Helper()
+	return tools.Invoke(g.LocalContext(bounded(t)), g.Catalog(), name, json.RawMessage(args))
+}
+
+// text calls a tool and returns the text of its result.
+func (g *gate) text(t testing.TB, name, args string) string {
+	t.Helper()
+	res, err := g.call(t, name, args)
+	if err != nil {
+		t.Fatalf("%s: %v", name, err)
+	}
+	return res.Text()
+}
+
+// later calls a tool in the background and returns how that ends.
+func (g *gate) later(t testing.TB, name, args string) <-chan outcome {
+	t.Helper()
+	done := make(chan outcome, 1)
+	go func() {
+		res, err := g.call(t, name, args)
+		done <- outcome{res, err}
+	}()
+	return done
+}
+
+type outcome struct {
+	tools.ToolResult
+	err error
+}
+
+func receive[T any](t testing.TB, from <-chan T) T {
+	t.Helper()
+	select {
+	case v := <-from:
+		return v
+	case <-time.After(patience):
+		t.Fatalf("nothing happened within %s", patience)
+		panic("unreachable")
+	}
+}
+
+func await(t testing.TB, what string, done func() bool) {
+	t.Helper()
+	if !toolstest.Await(patience, done) {
+		t.Fatalf("within %s it did not happen: %s", patience, what)
+	}
+}
+
+func (g *gate) has(t testing.TB, name string) bool {
+	t.Helper()
+	_, ok := g.Catalog().Resolve(name)
+	return ok
+}
+
+func (g *gate) state(name string) string {
+	for _, s := range g.Sources() {
+		if s.Name == name {
+			return s.State
+		}
+	}
+	return "absent"
+}
+
+// alive reports whether a process is there and is no zombie.
+func alive(pid int) bool {
+	if syscall.Kill(pid, 0) != nil {
+		return false
+	}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return !os.IsNotExist(err)
+	}
+	_, after, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')'):], []byte(" "))
+	return !bytes.HasPrefix(after, []byte("Z"))
+}
+
+func expectGone(t testing.TB, pid int, what string) {
+	t.Helper()
+	if !toolstest.Await(5*time.Second, func() bool { return !alive(pid) }) {
+		t.Errorf("%s (process %d) is left", what, pid)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// logbook is a log that a test can read while it is written.
+type logbook struct {
+	mu  sync.Mutex
+	buf bytes.Buffer
+}
+
+func (l *logbook) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.Write(p)
+}
+
+func (l *logbook) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buf.String()
+}
