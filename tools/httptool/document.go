@@ -365,7 +365,8 @@ func (l *library) fetch(u *url.URL) ([]byte, error) {
 func (l *library) add(doc *document, content []byte) error {
 	doc.members = map[string]map[string]json.RawMessage{}
 	content = bytes.TrimPrefix(content, []byte(byteOrderMark))
-	if rawjson.KindOf(content) == rawjson.KindObject && rawjson.Valid(content) {
+	kind := rawjson.KindOf(content)
+	if (kind == rawjson.KindObject || kind == rawjson.KindArray) && rawjson.Valid(content) {
 		doc.raw = content
 	} else if err := doc.parse(content); err != nil {
 		return err
@@ -400,9 +401,6 @@ func (d *document) parse(content []byte) error {
 			e.Line, e.Column = nodePosition(at.node)
 		}
 		return e
-	}
-	if rawjson.KindOf(d.raw) != rawjson.KindObject {
-		return &DocumentError{Document: d.name, Message: "expected an OpenAPI document, an object in JSON or YAML"}
 	}
 	d.source = content
 	return nil

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -25,9 +26,11 @@ type endpoint struct {
 	body       *bodyForm
 	accept     string
 	headers    map[string]string // the operator's
+	defaults   map[string]string // headers that arguments may change
 	hidden     []string
 	auth       credentials
 	structured bool // every result must have a structured form
+	rest       bool // arguments that nothing else takes go into the query
 }
 
 // invoke makes one attempt at a call.
@@ -64,6 +67,9 @@ func (e *endpoint) request(args json.RawMessage) (*outgoing, error) {
 	}
 	out := &outgoing{label: e.label, method: e.method, header: http.Header{}, auth: e.auth, hidden: slices.Clone(e.hidden)}
 	out.header.Set("Accept", e.accept)
+	for name, value := range e.defaults {
+		out.header.Set(name, value)
+	}
 	target, err := e.target(values)
 	if err != nil {
 		return nil, err
@@ -113,10 +119,30 @@ func (e *endpoint) target(values map[string]json.RawMessage) (string, error) {
 			query += "&" + part
 		}
 	}
+	if e.rest {
+		query += e.remaining(values)
+	}
 	if query = strings.TrimPrefix(query, "&"); query != "" {
 		return e.base + path + "?" + query, nil
 	}
 	return e.base + path, nil
+}
+
+// remaining writes the arguments that neither a parameter nor the body takes,
+// sorted, each with "&" before it.
+func (e *endpoint) remaining(values map[string]json.RawMessage) string {
+	query := ""
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		taken := slices.ContainsFunc(e.params, func(p *parameter) bool { return p.arg == name })
+		if taken || e.body != nil && e.body.arg == name || e.auth.hide("query", name) {
+			continue
+		}
+		p := parameter{name: name, in: "query", style: "form", explode: true, json: rawjson.KindOf(values[name]) == rawjson.KindObject}
+		if part := p.query(values[name]); part != "" {
+			query += "&" + part
+		}
+	}
+	return query
 }
 
 func (e *endpoint) expand(values map[string]json.RawMessage) (string, error) {

@@ -263,13 +263,7 @@ func (s *OpenAPI) read(ctx context.Context) (list []tools.ToolDescriptor, refuse
 // is too long, a hash of the original sets them apart, and a repeated
 // operationId is followed by method and path.
 func (s *OpenAPI) names(ops []operation) []string {
-	prefix := s.cfg.Prefix
-	switch prefix {
-	case "":
-		prefix = nameText(s.cfg.Name) + "_"
-	case "none":
-		prefix = ""
-	}
+	prefix := namePrefix(s.cfg.Prefix, s.cfg.Name)
 	plain, ids := map[string]int{}, map[string]int{}
 	source := make([]string, len(ops))
 	for i := range ops {
@@ -297,20 +291,37 @@ func (s *OpenAPI) names(ops []operation) []string {
 	return names
 }
 
+// namePrefix is what the names of a source's tools begin with.
+func namePrefix(configured, source string) string {
+	switch configured {
+	case "":
+		return nameText(source) + "_"
+	case "none":
+		return ""
+	}
+	return configured
+}
+
 // sourceName is the operation's name in the document.
 func (o *operation) sourceName() string { return or(o.id(), o.derivedName()) }
 
 func (s *OpenAPI) selected(o *operation, name string) bool {
+	return selected(s.cfg.Include, s.cfg.Exclude, o.tags(), o.sourceName(), name, o.label())
+}
+
+// selected reports whether the patterns choose a tool with these tags and
+// names.
+func selected(include, exclude, tags []string, names ...string) bool {
 	matches := func(pattern string) bool {
 		if tag, ok := strings.CutPrefix(pattern, "tag:"); ok {
-			return slices.Contains(o.tags(), tag)
+			return slices.Contains(tags, tag)
 		}
-		return glob(pattern, o.sourceName()) || glob(pattern, name) || glob(pattern, o.label())
+		return slices.ContainsFunc(names, func(name string) bool { return glob(pattern, name) })
 	}
-	if len(s.cfg.Include) > 0 && !slices.ContainsFunc(s.cfg.Include, matches) {
+	if len(include) > 0 && !slices.ContainsFunc(include, matches) {
 		return false
 	}
-	return !slices.ContainsFunc(s.cfg.Exclude, matches)
+	return !slices.ContainsFunc(exclude, matches)
 }
 
 // glob matches a pattern in which "*" stands for any text.

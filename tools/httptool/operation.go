@@ -27,6 +27,9 @@ func (d *document) top(key string) node {
 
 // checkVersion refuses what is neither Swagger 2.0 nor OpenAPI 3.
 func (d *document) checkVersion() error {
+	if d.root().kind() != rawjson.KindObject {
+		return &DocumentError{Document: d.name, Message: "expected an OpenAPI document, an object in JSON or YAML"}
+	}
 	if v := d.top("swagger"); v.ok() {
 		if text := scalarText(v.raw); text != "2.0" && text != "2" {
 			return v.errorf("Swagger %s is not known: expected 2.0", text)
