@@ -18,6 +18,7 @@ const (
 	firstPoll   = 50 * time.Millisecond
 	longestPoll = 5 * time.Second
 	maxMisses   = 5 // polls in a row that fail
+	maxBusy     = 2 * time.Second
 )
 
 // maxNote bounds one note of progress, in bytes.
@@ -30,11 +31,22 @@ func (x *exchange) deliver(ctx context.Context, msg *a2a.Message) error {
 	req := &a2a.SendMessageRequest{Message: msg, Config: &a2a.SendMessageConfig{
 		AcceptedOutputModes: x.skill.out, HistoryLength: new(int),
 	}}
-	if err := x.send(ctx, req); err != nil && (!x.heard || ctx.Err() != nil) {
+	err := x.send(ctx, req)
+	for pause := firstPoll; busy(err) && pause < maxBusy && sleep(ctx, pause) == nil; pause *= 2 {
+		err = x.send(ctx, req)
+	}
+	if err != nil && (!x.heard || ctx.Err() != nil) {
 		return err
 	}
 	// A stream that broke off leaves a task that can still be asked for.
 	return x.poll(ctx)
+}
+
+// busy reports whether an agent refused an answer because the work that led to
+// its question is still ending: agents of the Go library, whose task can be
+// seen to wait a moment before it does, say so in these words alone.
+func busy(err error) bool {
+	return err != nil && strings.Contains(err.Error(), "task execution is already in progress")
 }
 
 // send sends the message and takes in what comes for it at once.
