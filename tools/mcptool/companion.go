@@ -125,6 +125,7 @@ func (t *subscriptions) uris() []string {
 // tell passes an update on to whoever subscribed to the resource, or to one
 // that it is a part of.
 func (t *subscriptions) tell(params json.RawMessage) {
+	params = unstamped(params)
 	uri := uriOf(params)
 	var tell []*subscriber
 	t.mu.Lock()
@@ -137,6 +138,27 @@ func (t *subscriptions) tell(params json.RawMessage) {
 	for _, s := range tell {
 		s.updated(params)
 	}
+}
+
+// unstamped takes the id of our own subscription out of a notification's params.
+func unstamped(params json.RawMessage) json.RawMessage {
+	meta, ok := rawjson.Get(params, "_meta")
+	if !ok {
+		return params
+	}
+	meta, err := rawjson.Delete(meta, mcpwire.MetaSubscriptionID)
+	if err != nil {
+		return params
+	}
+	if len(rawjson.Trim(meta)) <= len("{}") {
+		params, err = rawjson.Delete(params, "_meta")
+	} else {
+		params, err = rawjson.Set(params, "_meta", meta)
+	}
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return params
 }
 
 // Subscribe implements [tools.Companion]. A subscription outlives the

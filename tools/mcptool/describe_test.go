@@ -10,7 +10,9 @@ import (
 	"github.com/toolcrib/toolcrib/tools"
 )
 
-func listOf(entries ...string) []*entryList { return []*entryList{listOfKind(tools.KindTool, entries...)} }
+func listOf(entries ...string) []*entryList {
+	return []*entryList{listOfKind(tools.KindTool, entries...)}
+}
 
 func listOfKind(kind tools.Kind, entries ...string) *entryList {
 	l := &entryList{}

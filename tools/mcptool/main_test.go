@@ -7,6 +7,7 @@ import (
 	"os"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/toolcrib/toolcrib/tools"
 	"go.uber.org/goleak"
@@ -22,6 +23,8 @@ func TestMain(m *testing.M) {
 		goleak.VerifyTestMain(m)
 	case "sdk":
 		os.Exit(serveSDK())
+	case "asking":
+		os.Exit(serveAsking())
 	default:
 		os.Exit(newRawServer(mode, os.Stdout).serve(os.Stdin))
 	}
@@ -137,4 +140,18 @@ func (r *recorder) notes() ([]tools.ProgressNote, []tools.LogNote) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.progress, r.logs
+}
+
+// eventually waits until something that nobody announces is so.
+func eventually(t *testing.T, so func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for limit := time.After(time.Minute); !so(); {
+		select {
+		case <-tick.C:
+		case <-limit:
+			t.Fatal("it was not so for a minute")
+		}
+	}
 }
