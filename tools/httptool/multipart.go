@@ -179,7 +179,7 @@ func (f *bodyForm) member(w *multipart.Writer, name string, raw json.RawMessage)
 	case known.styled && known.media == "":
 		plain := func(s string) string { return s }
 		for _, p := range known.pairs(raw, plain, plain) {
-			if err := w.WriteField(p.key, p.value); err != nil {
+			if err := writeBytes(w, fieldDisposition(p.key), "", []byte(p.value)); err != nil {
 				return err
 			}
 		}
@@ -252,9 +252,6 @@ func (f file) write(w *multipart.Writer, name, media string) error {
 		}
 		media = or(own, or(media, "application/octet-stream"))
 	}
-	if !validHeaderValue(media) {
-		return errors.New("content_type holds a line break or another control character")
-	}
 	disposition := ""
 	if name != "" {
 		disposition = multipart.FileContentDisposition(name, or(filename, name))
@@ -272,6 +269,12 @@ func fieldDisposition(name string) string {
 }
 
 func writeBytes(w *multipart.Writer, disposition, media string, content []byte) error {
+	switch {
+	case !validHeaderValue(media):
+		return errors.New("content_type holds a line break or another control character")
+	case !validHeaderValue(disposition):
+		return errors.New("a field's or file's name holds a control character")
+	}
 	h := textproto.MIMEHeader{}
 	if disposition != "" {
 		h.Set("Content-Disposition", disposition)
