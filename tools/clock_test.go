@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -132,6 +133,35 @@ func TestLateResultIsDroppedAndCounted(t *testing.T) {
 		if got := late.Lateness(); got != (tools.Lateness{Dropped: 1}) {
 			t.Errorf("afterwards: %+v", got)
 		}
+	})
+}
+
+func TestMiddlewareThatGoesOnTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		again := func(next tools.Invoker) tools.Invoker {
+			return func(ctx context.Context, args json.RawMessage) (tools.ToolResult, error) {
+				if res, err := next(ctx, args); err == nil {
+					return res, nil
+				}
+				return next(ctx, args)
+			}
+		}
+		var n atomic.Int32
+		w := watch(t, []tools.CatalogOption{tools.WithMiddleware(again)}, plain("t", func(ctx context.Context, _ json.RawMessage) (tools.ToolResult, error) {
+			if n.Add(1) == 1 {
+				sleep(time.Minute)
+				return tools.ToolResult{}, ctx.Err()
+			}
+			return tools.ToolResult{Value: "second"}, nil
+		}, tools.WithPolicy(tools.ToolPolicy{TimeoutMS: 100, MaxRetries: -1})))
+		res, err := tools.Invoke(adaCtx(), w, "t", nil)
+		if err != nil || res.Value != "second" || res.Attempts != 2 {
+			t.Errorf("%+v, %v", res, err)
+		}
+		if got := strings.Join(w.drain(), " "); got != "tool.invoked tool.completed:2" {
+			t.Errorf("events %q", got)
+		}
+		sleep(2 * time.Minute)
 	})
 }
 

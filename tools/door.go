@@ -267,14 +267,18 @@ func (p *passage) announce(ctx context.Context) {
 // run is the policy shell around the driver.
 func (p *passage) run(ctx context.Context, args json.RawMessage) (ToolResult, error) {
 	b := p.b
-	p.shell = shell{policy: &b.policy, call: p.call, mayRepeat: b.mayRepeat(p.call), harmless: b.harmless(), answers: b.answers(),
+	s := &p.shell
+	if s.policy != nil {
+		s = new(shell) // middleware goes on a second time, and a tool may still hold the first
+	}
+	*s = shell{policy: &b.policy, call: p.call, mayRepeat: b.mayRepeat(p.call), harmless: b.harmless(), answers: b.answers(),
 		inline: b.inline, late: &b.cat.late, cat: b.cat}
 	invoke := b.driver
 	if len(b.tool.Injected) > 0 {
 		invoke = p.inject
 	}
-	res, err := p.shell.run(ctx, args, invoke)
-	p.attempts = p.shell.attempts
+	res, err := s.run(ctx, args, invoke)
+	p.attempts += s.attempts
 	return res, err
 }
 
