@@ -24,6 +24,11 @@ func (n *network) adapt(req *http.Request, resp *http.Response, t *trip) (*http.
 	resp.Body = &boundedBody{body: resp.Body, left: n.cfg.MaxResponseBytes, limit: n.cfg.MaxResponseBytes, trip: t}
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	isJSON := kind == "application/json" || strings.HasSuffix(kind, "+json")
+	if isJSON && resp.StatusCode != http.StatusOK {
+		if err := errorAnswer(resp); err != nil {
+			return nil, err
+		}
+	}
 	if isJSON && resp.StatusCode == http.StatusOK && req.Header.Get("Accept") == eventStream {
 		return singleEvent(resp)
 	}
@@ -31,6 +36,23 @@ func (n *network) adapt(req *http.Request, resp *http.Response, t *trip) (*http.
 		resp.Body = readCloser{newExactReader(resp.Body), resp.Body}
 	}
 	return resp, nil
+}
+
+// errorAnswer makes an error readable for the library, which knows the media
+// type of plain JSON alone, and a JSON-RPC error with the status 200 alone.
+func errorAnswer(resp *http.Response) error {
+	defer resp.Body.Close()
+	doc, err := io.ReadAll(resp.Body)
+	if err != nil {
+		return err
+	}
+	resp.Body = io.NopCloser(bytes.NewReader(doc))
+	resp.Header.Set("Content-Type", "application/json")
+	_, rpc := rawjson.Get(doc, "jsonrpc")
+	if _, failed := rawjson.Get(doc, "error"); rpc && failed {
+		resp.StatusCode = http.StatusOK
+	}
+	return nil
 }
 
 type readCloser struct {

@@ -116,8 +116,7 @@ func (v *verdict) protocol(cause error, k known) bool {
 	if !errors.As(cause, &said) {
 		return false
 	}
-	vague := errors.Is(said, a2a.ErrInternalError) || errors.Is(said, context.DeadlineExceeded) || errors.Is(said, context.Canceled)
-	if vague && (failed(k.status) || k.code != codes.OK) {
+	if (failed(k.status) || k.code != codes.OK) && vague(said) {
 		return false
 	}
 	v.class, v.delivery, v.reason = tools.ErrClassPermanent, tools.Answered, said.Error()
@@ -133,6 +132,16 @@ func (v *verdict) protocol(cause error, k known) bool {
 		v.reason = "the agent refused the credentials: " + said.Error()
 	}
 	return true
+}
+
+// vague reports whether an error says no more than that there was one.
+func vague(said *a2a.Error) bool {
+	for _, sentinel := range [...]error{a2a.ErrInternalError, a2a.ErrServerError, context.DeadlineExceeded, context.Canceled} {
+		if errors.Is(said, sentinel) {
+			return true
+		}
+	}
+	return false
 }
 
 // answers are the errors of the protocol that stay in the chain.

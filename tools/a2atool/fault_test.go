@@ -3,6 +3,7 @@ package a2atool
 import (
 	"context"
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -105,14 +106,30 @@ func TestFaults(t *testing.T) {
 }
 
 func TestErrorsOfTheProtocol(t *testing.T) {
-	for _, streaming := range []bool{true, false} {
-		p, _ := faulty(t, "JSONRPC 1.0", streaming, func(w http.ResponseWriter, _ *http.Request) {
-			writeJSON(w, http.StatusOK, map[string]any{"jsonrpc": "2.0", "id": "1", "error": map[string]any{"code": -32005, "message": "only poems"}})
-		})
-		te := attempt(t, t.Context(), p)
-		if te.Class != tools.ErrClassPermanent || te.Delivery != tools.Answered || !strings.Contains(te.Message, "only poems") ||
-			!errors.Is(te, a2a.ErrUnsupportedContentType) {
-			t.Errorf("streaming %v: %+v", streaming, te)
+	rpc := map[string]any{"jsonrpc": "2.0", "id": "1", "error": map[string]any{"code": -32005, "message": "only poems"}}
+	rest := map[string]any{"error": map[string]any{"code": 400, "status": "INVALID_ARGUMENT", "message": "only poems", "details": []any{map[string]any{
+		"@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": "CONTENT_TYPE_NOT_SUPPORTED", "domain": a2a.ProtocolDomain}}}}
+	for _, c := range []struct {
+		binding, kind string
+		status        int
+		body          any
+	}{
+		{"JSONRPC 1.0", "application/json", 200, rpc},
+		{"JSONRPC 1.0", "application/json", 500, rpc}, // which the JavaScript SDK does
+		{"HTTP+JSON 1.0", "application/json", 400, rest},
+		{"HTTP+JSON 1.0", "application/a2a+json", 400, rest}, // what the specification registers
+	} {
+		for _, streaming := range []bool{true, false} {
+			p, _ := faulty(t, c.binding, streaming, func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", c.kind)
+				w.WriteHeader(c.status)
+				_ = json.NewEncoder(w).Encode(c.body)
+			})
+			te := attempt(t, t.Context(), p)
+			if te.Class != tools.ErrClassPermanent || te.Delivery != tools.Answered || !strings.Contains(te.Message, "only poems") ||
+				!errors.Is(te, a2a.ErrUnsupportedContentType) {
+				t.Errorf("%+v, streaming %v: %+v", c, streaming, te)
+			}
 		}
 	}
 }
