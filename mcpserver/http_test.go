@@ -2,6 +2,7 @@ package mcpserver_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -35,8 +36,9 @@ func listenHTTP(t *testing.T, s *mcpserver.Server) string {
 
 // modern sends one request of the stateless era.
 type modern struct {
-	url, auth string
-	header    http.Header
+	url, auth    string
+	header       http.Header
+	capabilities string // {} by default
 }
 
 func (m modern) post(t *testing.T, method, name string, params map[string]json.RawMessage) (int, []byte) {
@@ -44,7 +46,8 @@ func (m modern) post(t *testing.T, method, name string, params map[string]json.R
 	if params == nil {
 		params = map[string]json.RawMessage{}
 	}
-	params["_meta"] = json.RawMessage(`{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":{}}`)
+	params["_meta"] = json.RawMessage(`{"io.modelcontextprotocol/protocolVersion":"2026-07-28","io.modelcontextprotocol/clientCapabilities":` +
+		cmp.Or(m.capabilities, "{}") + `}`)
 	if name != "" {
 		params["name"], _ = json.Marshal(name)
 	}
