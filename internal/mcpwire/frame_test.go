@@ -152,3 +152,21 @@ func TestHeaderValues(t *testing.T) {
 		t.Errorf("mismatch: %v", err)
 	}
 }
+
+func TestHeaderBindings(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"properties":{"a":{"type":"string","x-mcp-header":"A"},"o":{"properties":{"b":{"type":"integer","x-mcp-header":"b"}}}}}`: "",
+		`{}`: "",
+		`{"properties":{"a":{"type":"number","x-mcp-header":"A"}}}`:                                                               "argument a",
+		`{"properties":{"a":{"x-mcp-header":"A"}}}`:                                                                               "argument a",
+		`{"properties":{"a":{"type":"string","x-mcp-header":""}}}`:                                                                "name of a header",
+		`{"properties":{"a":{"type":"string","x-mcp-header":7}}}`:                                                                 "name of a header",
+		`{"properties":{"o":{"properties":{"a":{"type":"string","x-mcp-header":"A B"}}}}}`:                                        "argument o.a",
+		`{"properties":{"a":{"type":"string","x-mcp-header":"A"},"o":{"properties":{"b":{"type":"string","x-mcp-header":"a"}}}}}`: "stands twice",
+	} {
+		err := CheckHeaderBindings(json.RawMessage(schema))
+		if (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", schema, err)
+		}
+	}
+}

@@ -3,9 +3,13 @@ package mcpwire
 import (
 	"encoding/base64"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"net/http"
 	"strconv"
 	"strings"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
@@ -95,6 +99,50 @@ func CheckParamHeaders(h http.Header, inputSchema, params json.RawMessage) error
 			return Errorf(CodeHeaderMismatch, "header mismatch: %s does not match the argument %s", name, strings.Join(b.path, "."))
 		}
 	}
+	return nil
+}
+
+// CheckHeaderBindings returns what is wrong with the x-mcp-header members of an
+// input schema, or nil. A client of the stateless era must not use a tool over
+// HTTP of which something is.
+func CheckHeaderBindings(inputSchema json.RawMessage) error {
+	return checkBindings(inputSchema, nil, map[string]bool{})
+}
+
+func checkBindings(schema json.RawMessage, path []string, taken map[string]bool) error {
+	properties, ok := rawjson.Get(schema, "properties")
+	if !ok || len(path) > 16 {
+		return nil
+	}
+	for it := rawjson.Object(properties); it.Next(); {
+		at := append(path[:len(path):len(path)], it.Key())
+		if raw, ok := rawjson.Get(it.Value(), "x-mcp-header"); ok {
+			if err := checkBinding(it.Value(), raw, taken); err != nil {
+				return fmt.Errorf("argument %s: x-mcp-header: %w", strings.Join(at, "."), err)
+			}
+		}
+		if err := checkBindings(it.Value(), at, taken); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkBinding(property, raw json.RawMessage, taken map[string]bool) error {
+	kind, _ := rawjson.Get(property, "type")
+	switch string(kind) {
+	case `"string"`, `"integer"`, `"boolean"`:
+	default:
+		return errors.New("expected on a string, an integer or a boolean")
+	}
+	name, _ := rawjson.Unquote(raw)
+	if !httpguts.ValidHeaderFieldName(name) {
+		return errors.New("expected the name of a header")
+	}
+	if name = strings.ToLower(name); taken[name] {
+		return errors.New("the name stands twice")
+	}
+	taken[name] = true
 	return nil
 }
 

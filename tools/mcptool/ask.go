@@ -79,14 +79,18 @@ func (s *Server) askFor(ctx context.Context, t *remoteTool, raw json.RawMessage)
 	if err != nil {
 		return nil, s.askFailure(ctx, t.name, err)
 	}
-	out := []byte(`,"inputResponses":{`)
+	var out []byte
 	for i, q := range questions {
-		if i > 0 {
+		if i == 0 {
+			out = append(out, `,"inputResponses":{`...)
+		} else {
 			out = append(out, ',')
 		}
 		out = append(append(rawjson.AppendQuoted(out, q.Key), ':'), answers[i].Result...)
 	}
-	out = append(out, '}')
+	if len(questions) > 0 {
+		out = append(out, '}')
+	}
 	if state != nil {
 		out = append(append(out, `,"requestState":`...), state...)
 	}

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolcrib/toolcrib/internal/mcpwire"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -46,6 +47,10 @@ func (inv *inventory) addList(list *entryList, shelf *shelf) {
 	definitions := inv.read(list)
 	shared := repeated(definitions)
 	for _, d := range definitions {
+		if err := s.checkHeaders(&d); err != nil {
+			inv.refuse(d.name, fmt.Errorf("%w: %w", tools.ErrToolInvalid, err))
+			continue
+		}
 		shelf.add(&d)
 		local := localName(&d, shared[d.name])
 		inv.add(local, d.source(), func() tools.ToolDescriptor {
@@ -105,6 +110,15 @@ func collision(name, other, canonical string) error {
 		return fmt.Errorf("%w: the server lists %q twice; the first is taken", tools.ErrToolDuplicateName, bound(name, 128))
 	}
 	return fmt.Errorf("%w: %q and %q both become %q; the first is taken", tools.ErrToolDuplicateName, bound(other, 128), bound(name, 128), canonical)
+}
+
+// checkHeaders refuses a tool that binds arguments to HTTP headers in a way that
+// cannot be followed, where it has to be followed.
+func (s *Server) checkHeaders(d *definition) error {
+	if !s.stateless.Load() || s.cfg.TransportMode != TransportStreamableHTTP || !bindsHeaders(d.input) {
+		return nil
+	}
+	return mcpwire.CheckHeaderBindings(d.input)
 }
 
 // warnOfPolicies names policies of tools that are not there.

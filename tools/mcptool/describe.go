@@ -146,10 +146,15 @@ func newRemoteTool(t tools.Tool, logLevel string) *remoteTool {
 	named = append(named, `,"arguments":`...)
 	r.head = append([]byte("{"), named...)
 	r.logHead = r.headWithLogs(logLevel)
-	if bytes.Contains(t.ArgsSchema, []byte(`"x-mcp-header"`)) {
+	if bindsHeaders(t.ArgsSchema) {
 		r.headers = t.ArgsSchema
 	}
 	return r
+}
+
+// bindsHeaders reports whether arguments are repeated in HTTP headers.
+func bindsHeaders(schema json.RawMessage) bool {
+	return bytes.Contains(schema, []byte(`"x-mcp-header"`))
 }
 
 // headWithLogs is the head with a _meta that asks for log messages.
