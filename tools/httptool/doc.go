@@ -1,6 +1,7 @@
 // Package httptool makes tools of HTTP endpoints: of the operations of an
-// OpenAPI 3.0 or 3.1 document ([NewOpenAPI]), and of the entries of a plain
-// manifest ([NewManifest]). Both are a tools.ToolProvider.
+// OpenAPI 3 or Swagger 2.0 document ([NewOpenAPI]), of the tools of a UTCP
+// manual ([NewUTCP]), and of the entries of a plain manifest ([NewManifest]).
+// Each is a tools.ToolProvider.
 //
 // # Tools of an OpenAPI document
 //
@@ -17,10 +18,30 @@
 // accepts anything. Parameters that a credential or a configured header fills
 // in are not shown.
 //
-// A request body may be JSON, a URL-encoded form or plain text. An operation
-// that needs more is refused alone; so is one whose $ref leads nowhere, or
-// whose server is unknown. References may lead to other files in the folder of
-// the document, or to other documents at its origin.
+// Of the media types of a request body, JSON is preferred to a form, a form to
+// multipart unless only that can carry files, and those to text and bytes.
+// Bytes are base64 in the argument. A file of a multipart body is an object
+// with data (base64) or text, and optionally filename and content_type. Lines
+// of JSON are a list, XML is a text. Where the media types say different
+// things, as those of patches and images do, the argument "content_type"
+// chooses one. Form fields of Swagger 2.0 are members of "body" too.
+//
+// Any style of a parameter is written as the specification has it. Lists in
+// the style deepObject, which it does not define, have positions in brackets.
+//
+// An operation that cannot be called is refused alone: one whose $ref leads
+// nowhere, or whose server is unknown. References may lead to anchors, to
+// other files in the folder of the document, or to other documents at its
+// origin.
+//
+// # Tools of a UTCP manual
+//
+// Each tool of the manual over HTTP is a tool named <name>_<tool>; its inputs
+// are the schema of the arguments. An argument goes where the template says: a
+// variable of the URL's path, a header of header_fields, the body of
+// body_field, and otherwise the query. Tools of other transports are refused
+// alone, as are those whose credential is a variable or OAuth and has no
+// configured one in its place.
 //
 // # Results
 //
@@ -51,5 +72,5 @@
 // are dialled, unless Network.AllowPrivate is set. Redirects are followed up
 // to five times; to another origin goes nothing but a bare GET. Secrets are
 // removed from every error. Credentials go to the servers that the document
-// names: set ServerURL where the document is not to be trusted with that.
+// or manual names: set ServerURL where it is not to be trusted with that.
 package httptool

@@ -108,3 +108,51 @@ tools:
 	// POST /tickets/A%2F7/comments {"text": "say \"hi\"", "labels": ["x"]}
 	// {"status":200} <nil>
 }
+
+// The tools of a UTCP manual become tools of a catalog.
+func ExampleNewUTCP() {
+	api := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		fmt.Fprintf(w, `{"asked": %q}`, r.URL)
+	}))
+	defer api.Close()
+
+	source, err := httptool.NewUTCP(httptool.UTCPConfig{
+		Name: "maps",
+		Content: []byte(`{"utcp_version": "1.0.1", "tools": [{
+			"name": "route",
+			"description": "Finds a way.",
+			"inputs": {"type": "object", "properties": {"from": {"type": "string"}, "to": {"type": "string"}}, "required": ["from", "to"]},
+			"tool_call_template": {"call_template_type": "http", "url": "` + api.URL + `/from/{from}"}
+		}, {
+			"name": "shell",
+			"tool_call_template": {"call_template_type": "cli"}
+		}]}`),
+		Network: httptool.Network{AllowPrivate: true},
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	ctx := context.Background()
+	defer source.Close(ctx)
+
+	catalog := tools.NewCatalog().(tools.LiveCatalog)
+	list, err := source.Discover(ctx)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(catalog.SwapSource(source.SourceID(), list).Added)
+	for _, r := range source.Refused() {
+		fmt.Println(r.Name, "is refused")
+	}
+
+	result, err := tools.Invoke(ctx, catalog, "maps_route", json.RawMessage(`{"from": "A/B", "to": "C"}`))
+	fmt.Println(string(result.Structured), err)
+
+	// Output:
+	// [maps_route]
+	// shell is refused
+	// {"asked": "/from/A%2FB?to=C"} <nil>
+}
