@@ -42,7 +42,7 @@ var imports = map[string][]string{
 	"tools/a2atool":     with(ground, "internal/netguard"),
 	"mcpserver":         with(ground, "view", "internal/mcpwire"),
 	"api":               with(ground, "view"),
-	"gateway":           with(ground, "view", "internal/mcpwire", "tools/builtin", "tools/inproc", "tools/httptool", "tools/mcptool", "mcpserver", "api"),
+	"gateway":           with(ground, "view", "internal/mcpwire", "tools/builtin", "tools/inproc", "tools/httptool", "tools/mcptool", "tools/a2atool", "mcpserver", "api"),
 	"gateway/demo":      {"gateway", "tools", "tools/builtin", "tools/inproc"},
 	"cmd/toolcrib":      {"gateway", "gateway/demo", "identity", "events", "tools", "tools/inproc", "mcpserver", "api", "internal/mcpwire", "internal/rawjson"},
 	"internal/peertest": nil,

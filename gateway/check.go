@@ -39,6 +39,9 @@ func (c *Config) check() ConfigErrors {
 		k.filters(at, s.Prefix, s.Include, s.Exclude)
 		k.document(at+".document", s.Document)
 	}
+	for i, s := range t.A2APeers {
+		k.httpSource(fmt.Sprintf("tools.a2a_peers[%d]", i), s.Auth, nil)
+	}
 	for i, s := range t.UTCP {
 		at := fmt.Sprintf("tools.utcp[%d]", i)
 		k.httpSource(at, s.Auth, s.Headers)
@@ -104,6 +107,9 @@ func (t *Tools) sourceNames() []sourceName {
 	}
 	for i, s := range t.UTCP {
 		add("utcp", i, s.Name)
+	}
+	for i, s := range t.A2APeers {
+		add("a2a_peers", i, s.sourceName())
 	}
 	return out
 }

@@ -168,11 +168,16 @@ type Auth struct {
 
 // A2APeer is one A2A agent whose skills are offered.
 type A2APeer struct {
-	URL                   string   `yaml:"url" rule:"required,url" doc:"Address of the agent."`
-	TrustTier             int      `yaml:"trust_tier" rule:"min=1,max=5" doc:"From 1, trusted most, to 5."`
-	LatencyTierMS         int      `yaml:"latency_tier_ms" rule:"min=0" doc:"Usual time of an answer in milliseconds."`
-	AllowInsecureLoopback bool     `yaml:"allow_insecure_loopback" doc:"Permits plain HTTP on this machine."`
-	AgentCardTTL          Duration `yaml:"agent_card_ttl" doc:"How long the agent's card is kept, such as 10m."`
+	Name                  string            `yaml:"name" rule:"source" doc:"Name of the source, and prefix of its tools; the agent's own when absent."`
+	URL                   string            `yaml:"url" rule:"required,url" doc:"Address of the agent, or of its card."`
+	TrustTier             int               `yaml:"trust_tier" rule:"min=1,max=5" doc:"From 1, trusted most, to 5."`
+	LatencyTierMS         int               `yaml:"latency_tier_ms" rule:"min=0" doc:"Usual time of an answer in milliseconds."`
+	AllowInsecureLoopback bool              `yaml:"allow_insecure_loopback" doc:"Permits plain HTTP on this machine."`
+	AllowPrivate          bool              `yaml:"allow_private" doc:"Permits addresses of private networks and of this machine over TLS."`
+	AgentCardTTL          Duration          `yaml:"agent_card_ttl" doc:"How long the agent's card is kept, such as 10m."`
+	Auth                  *Auth             `yaml:"auth" doc:"Credential of each request."`
+	Policy                *Policy           `yaml:"policy" doc:"Attempts and time limits of the agent's tools."`
+	ToolPolicies          map[string]Policy `yaml:"tool_policies" doc:"Attempts and time limits by the id of the skill."`
 }
 
 // OAuthProvider says where callers obtain tokens.

@@ -45,6 +45,9 @@ func (c *Config) sourceSpecs(opts Options) ([]sourceSpec, ConfigErrors) {
 	for i := range c.Tools.HTTPManifests {
 		s.manifest(&c.Tools.HTTPManifests[i], fmt.Sprintf("tools.http_manifests[%d]", i))
 	}
+	for i := range c.Tools.A2APeers {
+		s.a2aPeer(&c.Tools.A2APeers[i], fmt.Sprintf("tools.a2a_peers[%d]", i))
+	}
 	return s.list, s.faults
 }
 

@@ -34,8 +34,8 @@ type Config struct {
 	// ".json", and otherwise the folder below which the card stands at
 	// .well-known/agent-card.json.
 	URL string
-	// TrustTier is how far the operator trusts the agent, from 1 to 5, or 0
-	// when nothing was said. It becomes a tag of every tool.
+	// TrustTier is how far the operator trusts the agent, from 1, trusted most,
+	// to 5, or 0 when nothing was said. It becomes a tag of every tool.
 	TrustTier int
 	// Latency is how long a call usually takes, as a hint for planners.
 	Latency time.Duration
