@@ -105,7 +105,7 @@ func Open(ctx context.Context, cfg *Config, opts *Options) (*Gateway, error) {
 func (g *Gateway) startAll(specs []sourceSpec) {
 	g.mu.Lock()
 	for i := range specs {
-		g.sources = append(g.sources, g.start(specs[i], ""))
+		g.sources = append(g.sources, g.start(specs[i], nil))
 	}
 	g.mu.Unlock()
 	g.noteEntries()
@@ -194,10 +194,10 @@ func (g *Gateway) admit(next tools.Invoker) tools.Invoker {
 	}
 }
 
-// start begins to supervise a source. Should its first attempt fail, the tools
-// of clear leave the catalog.
-func (g *Gateway) start(spec sourceSpec, clear tools.ToolSourceID) *source {
-	s := &source{spec: spec, cat: g.cat, log: g.log, timeout: g.timeout, swapped: g.noteEntries, clear: clear}
+// start begins to supervise a source. The tools of before, which may be nil,
+// serve until an attempt succeeds.
+func (g *Gateway) start(spec sourceSpec, before *source) *source {
+	s := &source{spec: spec, cat: g.cat, log: g.log, timeout: g.timeout, swapped: g.noteEntries, retire: g.retire, before: before}
 	s.begin()
 	return s
 }
@@ -312,7 +312,10 @@ func closeSources(ctx context.Context, list []*source) error {
 	for i, s := range list {
 		wg.Go(func() {
 			s.halt()
-			faults[i] = s.close(ctx)
+			if old := s.serving(); old != nil && old != s {
+				faults[i] = old.close(ctx)
+			}
+			faults[i] = errors.Join(faults[i], s.close(ctx))
 		})
 	}
 	wg.Wait()

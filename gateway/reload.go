@@ -114,36 +114,36 @@ func (g *Gateway) reloadSources(specs []sourceSpec, cfg *Config) {
 	g.sources, g.cfg = next, cfg
 }
 
-// replace starts a source in the place of old, which may be nil. The tools of
-// old serve until the first attempt of the new one has ended.
+// replace starts a source in the place of old, which may be nil. What serves
+// now does so until an attempt of the new source succeeds.
 func (g *Gateway) replace(old *source, spec sourceSpec) *source {
 	if old == nil {
-		return g.start(spec, "")
+		return g.start(spec, nil)
 	}
 	old.halt()
-	fresh := g.start(spec, old.id())
-	g.retire(old, fresh)
-	return fresh
+	serving := old.serving()
+	if serving != old {
+		g.retire(old)
+	}
+	return g.start(spec, serving)
 }
 
+// remove takes the tools that s brought, or the one before it, at once.
 func (g *Gateway) remove(s *source) {
 	s.halt()
-	if id := s.id(); id != "" {
-		g.cat.SwapSource(id, nil)
+	serving := s.serving()
+	if serving != nil {
+		g.cat.SwapSource(serving.id(), nil)
+		g.retire(serving)
 	}
-	g.retire(s, nil)
+	if serving != s {
+		g.retire(s)
+	}
 }
 
-// retire closes a source that was halted, once the one after it, if there is
-// one, took over and the calls of the old one have ended.
-func (g *Gateway) retire(old, next *source) {
+// retire closes a source that was halted, once its calls have ended.
+func (g *Gateway) retire(old *source) {
 	g.retiring.Go(func() {
-		if next != nil {
-			select {
-			case <-next.first:
-			case <-next.done:
-			}
-		}
 		ctx, cancel := context.WithTimeout(g.life, g.config().Limits.drainTimeout())
 		defer cancel()
 		if err := old.close(ctx); err != nil {

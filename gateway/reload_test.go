@@ -72,17 +72,93 @@ func TestReloadRefusesWhatIsWrong(t *testing.T) {
 	}
 }
 
-// The tools of a source that changed and does not come up again are gone.
-func TestReloadToADownSource(t *testing.T) {
-	g := open(t, parse(t, "tools: {mcp_servers: ["+child("kid")+"]}"), nil)
-	down := parse(t, "tools: {mcp_servers: [{name: kid, command: [./not-there]}]}")
-	if err := g.Reload(bounded(t), down); err != nil {
+const (
+	brokenKid = "tools: {mcp_servers: [{name: kid, command: [./not-there]}]}"
+	// hungKid never answers.
+	hungKid = "tools: {mcp_servers: [{name: kid, command: [sleep, '1000']}]}"
+)
+
+func reload(t *testing.T, g *gateway.Gateway, text string) {
+	t.Helper()
+	if err := g.Reload(bounded(t), parse(t, text)); err != nil {
 		t.Fatal(err)
 	}
-	await(t, g, func() bool { return len(names(t, g)) == 0 })
-	if err := g.Ready(bounded(t)); err != nil || g.Sources()[0].State != gateway.SourceDown {
-		t.Errorf("%v, %+v", err, g.Sources())
+}
+
+// awaitState waits until the only source has the state, with an error or
+// without.
+func awaitState(t *testing.T, g *gateway.Gateway, state string, failed bool) {
+	t.Helper()
+	await(t, g, func() bool {
+		s := g.Sources()[0]
+		return s.State == state && (s.Error != "") == failed
+	})
+}
+
+// A source whose replacement fails serves on, whether the replacement fails at
+// once or never ends, until one succeeds.
+func TestReloadKeepsWhatServes(t *testing.T) {
+	book := &logbook{}
+	g := open(t, parse(t, "tools: {mcp_servers: ["+child("kid")+"]}"), &gateway.Options{Logger: book.logger()})
+	before, process := names(t, g), call(t, g, "kid_process", `{}`)
+	for _, next := range []struct {
+		text   string
+		failed bool
+	}{{brokenKid, true}, {hungKid, false}, {brokenKid, true}} {
+		reload(t, g, next.text)
+		awaitState(t, g, gateway.SourceReplacing, next.failed)
+		if got := g.Sources()[0].Tools; got != len(before) {
+			t.Errorf("%s: counts %d tools, want those that serve, %d", next.text, got, len(before))
+		}
+		if got := call(t, g, "kid_process", `{}`); got != process {
+			t.Errorf("%s: answers %s, want %s", next.text, got, process)
+		}
 	}
+	if !strings.Contains(book.String(), "serves as before") {
+		t.Errorf("the log does not say that the source serves as before:\n%s", book)
+	}
+	reload(t, g, "tools: {mcp_servers: ["+child("kid")+"]}")
+	awaitState(t, g, gateway.SourceReady, false)
+	if got := call(t, g, "kid_process", `{}`); got == process {
+		t.Error("the source was not replaced by the one that works")
+	}
+	if diff := cmp.Diff(before, names(t, g)); diff != "" {
+		t.Error(diff)
+	}
+}
+
+// Removing a source takes the tools that serve, whoever brought them.
+func TestReloadRemovesAtOnce(t *testing.T) {
+	for name, steps := range map[string][]string{
+		"good":                      nil,
+		"good, then hung":           {hungKid},
+		"good, then broken":         {brokenKid},
+		"good, then hung, then bad": {hungKid, brokenKid},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := open(t, parse(t, "tools: {mcp_servers: ["+child("kid")+"]}"), nil)
+			for _, text := range steps {
+				reload(t, g, text)
+			}
+			if got := names(t, g); len(got) != 3 {
+				t.Fatalf("tools = %v before the removal", got)
+			}
+			reload(t, g, "")
+			if got := names(t, g); len(got) != 0 || len(g.Sources()) != 0 {
+				t.Errorf("tools = %v, sources = %v after the removal", got, g.Sources())
+			}
+		})
+	}
+}
+
+// A source that never worked has nothing to keep.
+func TestReloadFromADownSource(t *testing.T) {
+	g := open(t, parse(t, brokenKid), nil)
+	awaitState(t, g, gateway.SourceDown, true)
+	reload(t, g, hungKid)
+	awaitState(t, g, gateway.SourceConnecting, false)
+	reload(t, g, brokenKid)
+	awaitState(t, g, gateway.SourceDown, true)
 }
 
 func TestReloadAfterClose(t *testing.T) {

@@ -51,9 +51,9 @@ type source struct {
 	spec    sourceSpec
 	cat     tools.LiveCatalog
 	log     *slog.Logger
-	timeout time.Duration      // of one attempt
-	swapped func()             // called after each attempt
-	clear   tools.ToolSourceID // whose tools go if the first attempt fails
+	timeout time.Duration // of one attempt
+	swapped func()        // called after each attempt
+	retire  func(*source) // called with what the source took over from
 
 	calls   *gate
 	changed chan struct{} // holds one
@@ -64,6 +64,10 @@ type source struct {
 	mu       sync.Mutex // guards what follows
 	state    SourceState
 	provider tools.ToolProvider
+	served   bool // an attempt succeeded
+	// before is the halted source whose tools serve until an attempt
+	// succeeds, or nil.
+	before *source
 }
 
 // begin supervises the source until halt.
@@ -151,7 +155,7 @@ func (s *source) attempt(ctx context.Context) (err error) {
 		return fmt.Errorf("list its tools: %w", err)
 	}
 	for i := range list {
-		list[i].Invoke = s.counted(list[i].Invoke)
+		list[i].Invoke = s.counted(list[i].Tool.Name, list[i].Invoke)
 	}
 	changes := s.cat.SwapSource(provider.SourceID(), list)
 	if r, ok := provider.(tools.Refuser); ok {
@@ -202,15 +206,27 @@ func (s *source) poke() {
 }
 
 // counted lets close wait for the calls that the source still runs.
-func (s *source) counted(invoke tools.Invoker) tools.Invoker {
+func (s *source) counted(name string, invoke tools.Invoker) tools.Invoker {
 	return func(ctx context.Context, args json.RawMessage) (tools.ToolResult, error) {
 		if !s.calls.enter() {
-			return tools.ToolResult{}, &tools.Error{Class: tools.ErrClassTransient, Delivery: tools.NotDelivered,
-				Retryable: true, Message: "the source of the tool was closed"}
+			return tools.ToolResult{}, s.left(name)
 		}
 		defer s.calls.leave()
 		return invoke(ctx, args)
 	}
+}
+
+// left is the failure of a call that waited, for its next attempt, while its
+// source was closed. Another attempt would meet the same closed source; a new
+// call finds the tool of the source that took over, if there is one.
+func (s *source) left(name string) error {
+	e := &tools.Error{Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered}
+	if _, found := s.cat.Resolve(name); !found {
+		e.Code, e.Message = tools.ErrToolNotFound, "the source of the tool was removed"
+		return e
+	}
+	e.Retryable, e.Message = true, "the source of the tool was replaced while the call waited; call the tool again"
+	return e
 }
 
 func (s *source) succeeded(found int, ch tools.Changes) {
@@ -224,9 +240,25 @@ func (s *source) succeeded(found int, ch tools.Changes) {
 			"removed", len(ch.Removed), "refused", len(refused))
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	before := s.before
+	s.before, s.served = nil, true
 	s.state.State, s.state.Error, s.state.Refused = SourceReady, "", refused
 	s.state.Tools = len(ch.Added) + len(ch.Updated) + ch.Unchanged
+	s.mu.Unlock()
+	if before != nil {
+		s.retire(before)
+	}
+}
+
+// serving returns the source whose tools are in the catalog: itself, or the one
+// before it as long as it never succeeded, or nil.
+func (s *source) serving() *source {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.served {
+		return s
+	}
+	return s.before
 }
 
 // note records the end of an attempt.
@@ -237,9 +269,6 @@ func (s *source) note(err error) {
 	select {
 	case <-s.first:
 	default:
-		if err != nil && s.clear != "" {
-			s.cat.SwapSource(s.clear, nil)
-		}
 		close(s.first)
 	}
 	s.swapped()
@@ -250,8 +279,13 @@ func (s *source) failed(err error) {
 	s.mu.Lock()
 	again := s.state.Error == why
 	s.state.State, s.state.Error = SourceDown, why
+	before := s.before
 	s.mu.Unlock()
-	if !again {
+	switch {
+	case again:
+	case before != nil:
+		s.log.Warn("the source cannot be replaced yet and serves as before", "error", why)
+	default:
 		s.log.Warn("the source is down and will be tried again", "error", why)
 	}
 }
@@ -279,6 +313,11 @@ func (s *source) status() SourceState {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	out := s.state
+	if s.before != nil {
+		now := s.before.status()
+		out.State, out.Tools, out.Refused = SourceReplacing, now.Tools, now.Refused
+		return out
+	}
 	out.Refused = append([]Refused(nil), s.state.Refused...)
 	if out.State != SourceReady || s.spec.health == nil || s.provider == nil {
 		return out
@@ -305,7 +344,7 @@ func (s *source) close(ctx context.Context) error {
 	}
 	s.mu.Lock()
 	provider := s.provider
-	s.provider, s.state.State = nil, SourceClosed
+	s.provider, s.before, s.state.State = nil, nil, SourceClosed
 	s.mu.Unlock()
 	if provider == nil {
 		return nil

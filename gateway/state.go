@@ -5,6 +5,7 @@ const (
 	SourceConnecting = "connecting" // the first attempt has not ended
 	SourceReady      = "ready"      // its tools are in the catalog
 	SourceDown       = "down"       // the last attempt failed; another follows
+	SourceReplacing  = "replacing"  // the tools of its former settings serve until an attempt succeeds
 	SourceClosed     = "closed"
 )
 
