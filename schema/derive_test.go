@@ -223,13 +223,49 @@ func TestTags(t *testing.T) {
 	if err != nil || !strings.Contains(string(in), `"required":["a","e","g"]`) {
 		t.Errorf("%s, %v", in, err)
 	}
-	defaults := schema.Defaults(in)
-	doc, err := schema.ApplyDefaults([]byte(`{"a":"x","b":4,"h":null}`), defaults)
-	if err != nil || string(doc) != `{"a":"x","b":4,"h":null,"c":["x","y"],"i":{}}` {
-		t.Errorf("%s, %v", doc, err)
+	if doc := schema.NewDefaults(in).Apply([]byte(`{"a":"x","b":4,"h":null}`)); string(doc) != `{"a":"x","b":4,"h":null,"c":["x","y"],"i":{}}` {
+		t.Errorf("with defaults: %s", doc)
 	}
-	if _, err := schema.ApplyDefaults([]byte(`[]`), defaults); !errors.Is(err, schema.ErrMalformed) {
-		t.Errorf("array: %v", err)
+}
+
+func TestDefaultsAtEveryLevel(t *testing.T) {
+	type window struct {
+		From  string `json:"from"`
+		Hours int    `json:"hours,omitempty" jsonschema:"default=4"`
+	}
+	type tree struct {
+		Size     int     `json:"size,omitempty" jsonschema:"default=1"`
+		Children []*tree `json:"children,omitempty"`
+	}
+	type args struct {
+		Kind   string            `json:"kind,omitempty" jsonschema:"default=parcel"`
+		Window window            `json:"window"`
+		P      *window           `json:"p,omitempty"`
+		List   []window          `json:"list,omitempty"`
+		Map    map[string]window `json:"map,omitempty"`
+		Tree   *tree             `json:"tree,omitempty"`
+	}
+	raw, err := schema.For[args](schema.Input)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defaults := schema.NewDefaults(raw)
+	for doc, want := range map[string]string{
+		`{"window":{"from":"x"}}`: `{"window":{"from":"x","hours":4},"kind":"parcel"}`,
+		`{"kind":"k","window":{"from":"x","hours":0},"p":{"from":"y"},"list":[{"from":"a"},{"from":"b","hours":2},{"from":"c"}],"map":{"m":{"from":"z"}}}`: `{"kind":"k","window":{"from":"x","hours":0},"p":{"from":"y","hours":4},"list":[{"from":"a","hours":4},{"from":"b","hours":2},{"from":"c","hours":4}],"map":{"m":{"from":"z","hours":4}}}`,
+		`{"kind":"k","window":{"hours":1},"p":null,"tree":{"children":[{"size":2},{"children":[{}]}]}}`:                                                    `{"kind":"k","window":{"hours":1},"p":null,"tree":{"children":[{"size":2},{"children":[{"size":1}],"size":1}],"size":1}}`,
+	} {
+		if got := string(defaults.Apply([]byte(doc))); got != want {
+			t.Errorf("%s\ngot  %s\nwant %s", doc, got, want)
+		}
+	}
+	for _, doc := range []string{`[]`, `null`, `7`} {
+		if got := string(defaults.Apply([]byte(doc))); got != doc {
+			t.Errorf("%s became %s", doc, got)
+		}
+	}
+	if d := schema.NewDefaults(json.RawMessage(`{"properties":{"a":{"$ref":"#"}}}`)); d != nil || string(d.Apply([]byte(`{}`))) != `{}` {
+		t.Error("a schema without defaults has some")
 	}
 }
 

@@ -57,10 +57,9 @@ func ExampleFor() {
 	// {"type":"object","properties":{"city":{"type":"string","description":"The city, as its people spell it"},"days":{"type":"integer","minimum":1,"maximum":14,"default":3},"units":{"type":["string","null"],"enum":["metric","imperial",null]},"tags":{"type":["array","null"],"items":{"type":"string"}}},"required":["city"],"additionalProperties":false}
 }
 
-func ExampleApplyDefaults() {
-	defaults := schema.Defaults(json.RawMessage(`{"properties": {"days": {"default": 3}, "units": {"default": "metric"}}}`))
-	doc, err := schema.ApplyDefaults([]byte(`{"days": 5}`), defaults)
-	fmt.Println(string(doc), err)
+func ExampleDefaults() {
+	defaults := schema.NewDefaults(json.RawMessage(`{"properties": {"days": {"default": 3}, "units": {"default": "metric"}}}`))
+	fmt.Println(string(defaults.Apply([]byte(`{"days": 5}`))))
 	// Output:
-	// {"days": 5,"units":"metric"} <nil>
+	// {"days": 5,"units":"metric"}
 }

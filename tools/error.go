@@ -87,6 +87,17 @@ const (
 	Answered
 )
 
+// String returns "unknown", "not delivered" or "answered".
+func (d Delivery) String() string {
+	switch d {
+	case NotDelivered:
+		return "not delivered"
+	case Answered:
+		return "answered"
+	}
+	return "unknown"
+}
+
 // Error is the one error type of tool calls. Drivers return it to say what
 // they know; the door returns it to callers.
 type Error struct {

@@ -148,6 +148,9 @@ type ToolSearchCache interface {
 // Invoke runs a tool of cat by name: the entrance's way in. Arguments are JSON;
 // empty means an object without members.
 func Invoke(ctx context.Context, cat ToolCatalog, name string, args json.RawMessage) (ToolResult, error) {
+	if cat == nil {
+		return ToolResult{}, notFound(name)
+	}
 	if c, ok := cat.(Caller); ok {
 		return c.Call(ctx, name, args)
 	}

@@ -6,12 +6,8 @@ package inproc
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"reflect"
-
-	jsonv2 "github.com/go-json-experiment/json"
-	jsonv1 "github.com/go-json-experiment/json/v1"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/schema"
@@ -37,7 +33,8 @@ type Func[Args, Result any] = func(ctx context.Context, args Args) (Result, erro
 // RegisterFunc registers fn under name. Args is a struct, or a pointer to one;
 // a tool without arguments takes struct{}, and accepts absent arguments, null
 // and {}. An argument whose struct tag gives a default gets it when it is
-// absent. The description is the name until WithDescription sets it.
+// absent. A Result that is a tools.ToolResult is passed on as it is, for content
+// that is not structured; the tool then has no output schema. The description is the name until WithDescription sets it.
 //
 // It returns ErrSchemaBuild or ErrUnsupportedType when a type cannot be
 // described, and the errors of the catalog's Register.
@@ -59,26 +56,40 @@ func Describe[Args, Result any](name string, fn Func[Args, Result], opts ...tool
 	if err != nil {
 		return tools.ToolDescriptor{}, fmt.Errorf("inproc: %q: arguments: %w", name, err)
 	}
-	out, err := schema.Of(reflect.TypeFor[Result](), schema.Output)
+	out, err := resultSchema(reflect.TypeFor[Result]())
 	if err != nil {
 		return tools.ToolDescriptor{}, fmt.Errorf("inproc: %q: result: %w", name, err)
 	}
+	args := newArguments[Args](in)
 	t := tools.Tool{Name: name, Description: name, ArgsSchema: in, OutSchema: out, Transport: tools.TransportInProcess}
-	return tools.ResolveOptions(opts...).Descriptor(t, invoker(fn, schema.Defaults(in))), nil
+	d := tools.ResolveOptions(opts...).Descriptor(t, invoker(fn, args))
+	d.Validate = args.validator()
+	return d, nil
+}
+
+// resultSchema derives the schema of a result. A tools.ToolResult says itself
+// what it holds.
+func resultSchema(t reflect.Type) (json.RawMessage, error) {
+	if t == reflect.TypeFor[tools.ToolResult]() {
+		return nil, nil
+	}
+	return schema.Of(t, schema.Output)
 }
 
 // invoker decodes the arguments, calls fn and encodes its result. The encoding
 // is made here because it is what the output schema is held against.
-func invoker[Args, Result any](fn Func[Args, Result], defaults []schema.Default) tools.Invoker {
-	decode := decoder(reflect.TypeFor[Args]())
+func invoker[Args, Result any](fn Func[Args, Result], in *arguments[Args]) tools.Invoker {
 	return func(ctx context.Context, raw json.RawMessage) (tools.ToolResult, error) {
-		args, err := arguments[Args](raw, defaults, decode)
+		args, err := in.read(raw)
 		if err != nil {
-			return tools.ToolResult{}, err
+			return tools.ToolResult{}, in.fault(raw, err)
 		}
 		value, err := fn(ctx, args)
 		if err != nil {
 			return tools.ToolResult{}, err
+		}
+		if res, ok := any(value).(tools.ToolResult); ok {
+			return res, nil
 		}
 		encoded, err := json.Marshal(value)
 		if err != nil {
@@ -87,87 +98,4 @@ func invoker[Args, Result any](fn Func[Args, Result], defaults []schema.Default)
 		}
 		return tools.ToolResult{Value: value, Structured: rawjson.UnescapeHTML(encoded)}, nil
 	}
-}
-
-// arguments decodes what a caller sent, with the defaults of what it did not
-// send. JSON Schema takes 1.0 for an integer and encoding/json does not, so a
-// document that fails is tried once more with its integers written plainly.
-func arguments[Args any](raw json.RawMessage, defaults []schema.Default, decode decoding) (args Args, err error) {
-	if len(defaults) > 0 {
-		if raw, err = schema.ApplyDefaults(raw, defaults); err != nil {
-			return args, decodeError(err)
-		}
-	}
-	if decode.quick(raw, &args) == nil {
-		return args, nil
-	}
-	var exact Args
-	if err = decode.exact(raw, &exact); err == nil {
-		return exact, nil
-	}
-	if plain, changed := schema.PlainIntegers(raw); changed {
-		var again Args
-		if decode.exact(plain, &again) == nil {
-			return again, nil
-		}
-	}
-	return args, decodeError(err)
-}
-
-// decodeError says what does not fit, without the value.
-func decodeError(err error) error {
-	e := &tools.Error{Code: tools.ErrToolInvalidArgs, Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered, Err: err}
-	e.Message = "the arguments do not fit the tool's types"
-	var std *json.UnmarshalTypeError
-	var next *jsonv1.UnmarshalTypeError
-	switch {
-	case errors.As(err, &std):
-		e.Message = fmt.Sprintf("%s: expected %v", std.Field, std.Type)
-	case errors.As(err, &next):
-		e.Message = fmt.Sprintf("%s: expected %v", next.Field, next.Type)
-	}
-	return e
-}
-
-// decoding decodes arguments as encoding/json does. What quick refuses is given
-// to exact, which has the last word and the errors of encoding/json.
-type decoding struct{ quick, exact func([]byte, any) error }
-
-// decoder returns how arguments of type t are decoded. The successor of
-// encoding/json does so in half the time, but takes json.Number for a string.
-// Told not to report errors as encoding/json does, it also spares itself a
-// first pass over the document, which the door has checked.
-func decoder(t reflect.Type) decoding {
-	if mentions(t, reflect.TypeFor[json.Number](), map[reflect.Type]bool{}) {
-		return decoding{json.Unmarshal, json.Unmarshal}
-	}
-	onePass := jsonv2.JoinOptions(jsonv1.DefaultOptionsV1(), jsonv1.ReportErrorsWithLegacySemantics(false))
-	return decoding{
-		quick: func(b []byte, v any) error { return jsonv2.Unmarshal(b, v, onePass) },
-		exact: func(b []byte, v any) error { return jsonv1.Unmarshal(b, v) },
-	}
-}
-
-// mentions reports whether values of type t can hold one of type want.
-func mentions(t, want reflect.Type, seen map[reflect.Type]bool) bool {
-	if t == want {
-		return true
-	}
-	if seen[t] {
-		return false
-	}
-	seen[t] = true
-	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Array:
-		return mentions(t.Elem(), want, seen)
-	case reflect.Map:
-		return mentions(t.Key(), want, seen) || mentions(t.Elem(), want, seen)
-	case reflect.Struct:
-		for i := range t.NumField() {
-			if mentions(t.Field(i).Type, want, seen) {
-				return true
-			}
-		}
-	}
-	return false
 }

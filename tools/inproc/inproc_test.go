@@ -100,6 +100,33 @@ func TestDefaultsAndPlainIntegers(t *testing.T) {
 	}
 }
 
+func TestTimesAreCheckedBeforeTheCall(t *testing.T) {
+	type args struct {
+		Window struct {
+			From time.Time `json:"from"`
+		} `json:"window"`
+	}
+	cat := register(t, func(_ context.Context, in args) (string, error) { return in.Window.From.String(), nil })
+	call(t, cat, `{"window":{"from":"2026-01-01T00:00:00Z"}}`)
+	_, err := tools.Invoke(context.Background(), cat, "t", json.RawMessage(`{"window":{"from":"yesterday"}}`))
+	var te *tools.Error
+	if !errors.As(err, &te) || !errors.Is(err, tools.ErrToolInvalidArgs) || te.Attempts != 0 || te.SafeMessage() != `/window/from: expected the format "date-time"` {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestResultsOfBlocks(t *testing.T) {
+	cat := register(t, func(context.Context, struct{}) (tools.ToolResult, error) {
+		return tools.ToolResult{Content: []tools.Content{tools.TextContent("a"), tools.ImageContent([]byte{1}, "image/png")}}, nil
+	})
+	if res := call(t, cat, ""); len(res.Content) != 2 || res.Text() != "a" || res.Structured != nil {
+		t.Errorf("%+v", res)
+	}
+	if d, _ := cat.Resolve("t"); d.Tool.OutSchema != nil {
+		t.Errorf("output schema %s", d.Tool.OutSchema)
+	}
+}
+
 type sub struct {
 	X int `json:"x"`
 }
