@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/toolcrib/toolcrib/schema"
 )
@@ -194,13 +193,9 @@ func TestNumbers(t *testing.T) {
 		{`{"uniqueItems":true}`, `[{"a":1,"b":2},{"b":2,"a":1}]`, false},
 		{`{"unevaluatedItems":{"multipleOf":3}}`, `[1e999999999]`, false},
 	} {
-		begin := time.Now()
 		err := mustCompile(t, tc.schema).Check([]byte(tc.doc))
 		if (err == nil) != tc.valid {
 			t.Errorf("%s on %s: %v", tc.schema, tc.doc, err)
-		}
-		if d := time.Since(begin); d > 2*time.Second {
-			t.Errorf("%s on %s took %v", tc.schema, tc.doc, d)
 		}
 	}
 }
@@ -250,7 +245,8 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// TestBounds feeds what would take a naive checker for ever.
+// TestBounds feeds what a checker without bounds would not finish before the
+// test times out.
 func TestBounds(t *testing.T) {
 	branching := `{"$defs":{"t":{"anyOf":[{"properties":{"a":{"$ref":"#/$defs/t"}},"required":["x"]},{"properties":{"a":{"$ref":"#/$defs/t"}},"required":["y"]},{"type":"null"}]}},"$ref":"#/$defs/t"}`
 	for name, tc := range map[string]struct{ schema, doc string }{
@@ -261,12 +257,8 @@ func TestBounds(t *testing.T) {
 		"long number":           {`{"multipleOf":0.3}`, strings.Repeat("7", 1_000_000)},
 	} {
 		t.Run(name, func(t *testing.T) {
-			begin := time.Now()
 			if err := mustCompile(t, tc.schema).Check([]byte(tc.doc)); !errors.Is(err, schema.ErrInvalid) {
 				t.Errorf("got %v", err)
-			}
-			if d := time.Since(begin); d > 10*time.Second {
-				t.Errorf("took %v", d)
 			}
 		})
 	}
@@ -318,12 +310,8 @@ func TestRepeatedViolationsStayCheap(t *testing.T) {
 		fmt.Fprintf(&doc, `,"%s%d":1`, strings.Repeat("k", 80), i)
 	}
 	doc.WriteString("}")
-	begin := time.Now()
 	if err := s.Check([]byte(doc.String())); !errors.Is(err, schema.ErrInvalid) {
 		t.Errorf("got %v", err)
-	}
-	if d := time.Since(begin); d > 5*time.Second {
-		t.Errorf("took %v", d)
 	}
 }
 
