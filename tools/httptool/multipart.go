@@ -241,7 +241,7 @@ func writePart(w *multipart.Writer, name, media string, raw json.RawMessage) err
 
 func (f file) write(w *multipart.Writer, name, media string) error {
 	filename, _ := rawjson.Unquote(f.Filename)
-	content := []byte{}
+	var content []byte
 	own, _ := rawjson.Unquote(f.ContentType)
 	if text, ok := rawjson.Unquote(f.Text); ok {
 		content, media = []byte(text), or(own, or(media, "text/plain; charset=utf-8"))
