@@ -1,6 +1,7 @@
 package httptool
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"net/netip"
@@ -103,10 +104,21 @@ func checkTarget(u *url.URL, allowPrivate bool) error {
 		return fmt.Errorf("the URL holds a user name or password: give credentials by auth")
 	}
 	if what := privateHost(u.Hostname()); what != "" && !allowPrivate {
-		return fmt.Errorf("the host %s is %s: set allow_private to call it", u.Hostname(), what)
+		return privateHostError(fmt.Sprintf("the host %s is %s: set allow_private to call it", u.Hostname(), what))
 	}
 	return nil
 }
+
+// ErrPrivateHost is found by errors.Is in the reason why an operation was
+// refused whose server is on this machine or in a private network, as long as
+// Network.AllowPrivate is not set.
+var ErrPrivateHost = errors.New("httptool: the host is not public")
+
+type privateHostError string
+
+func (e privateHostError) Error() string { return string(e) }
+
+func (e privateHostError) Is(target error) bool { return target == ErrPrivateHost }
 
 // origin returns scheme, host and port of a URL, spelled in one way.
 func origin(u *url.URL) string {

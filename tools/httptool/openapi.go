@@ -79,8 +79,9 @@ type OpenAPI struct {
 	server *url.URL
 	caller *caller
 
-	mu      sync.Mutex
-	refused []tools.Refusal
+	mu        sync.Mutex
+	refused   []tools.Refusal
+	unmatched []string
 }
 
 // NewOpenAPI checks the configuration and returns the source. The document is
@@ -183,6 +184,14 @@ func (s *OpenAPI) Refused() []tools.Refusal {
 	return slices.Clone(s.refused)
 }
 
+// Unmatched returns the patterns of Include that matched no operation when the
+// document was last read.
+func (s *OpenAPI) Unmatched() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.unmatched)
+}
+
 // Discover reads the document and returns a tool for each operation that can
 // be called. The error is a *DocumentError when the document as a whole cannot
 // be used; an operation that cannot be is left out alone, and Refused says why.
@@ -205,13 +214,7 @@ func (s *OpenAPI) Check(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range refused {
-		var limit unsupportedError
-		if !errors.As(r.Err, &limit) {
-			problems = append(problems, r.Err)
-		}
-	}
-	return errors.Join(distinct(problems)...)
+	return errors.Join(distinct(append(problems, faults(refused)...))...)
 }
 
 // distinct drops errors that say the same: one broken schema breaks many
@@ -243,6 +246,7 @@ func (s *OpenAPI) read(ctx context.Context) (list []tools.ToolDescriptor, refuse
 	}
 	ops, refused := lib.operations()
 	names := s.names(ops)
+	s.noteUnmatched(ops, names)
 	for i := range ops {
 		if !s.selected(&ops[i], names[i]) {
 			continue
@@ -307,6 +311,20 @@ func (o *operation) sourceName() string { return or(o.id(), o.derivedName()) }
 
 func (s *OpenAPI) selected(o *operation, name string) bool {
 	return selected(s.cfg.Include, s.cfg.Exclude, o.tags(), o.sourceName(), name, o.label())
+}
+
+func (s *OpenAPI) noteUnmatched(ops []operation, names []string) {
+	unmatched := slices.DeleteFunc(slices.Clone(s.cfg.Include), func(pattern string) bool {
+		for i := range ops {
+			if selected([]string{pattern}, nil, ops[i].tags(), ops[i].sourceName(), names[i], ops[i].label()) {
+				return true
+			}
+		}
+		return false
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.unmatched = unmatched
 }
 
 // selected reports whether the patterns choose a tool with these tags and

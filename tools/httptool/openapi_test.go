@@ -132,11 +132,11 @@ func TestSelectionAndPrefix(t *testing.T) {
 	for _, c := range []struct {
 		include, exclude []string
 		prefix           string
-		want             []string
+		want, unmatched  []string
 	}{
-		{[]string{"GET *"}, nil, "none", []string{"getOrder", "listOrders"}},
-		{[]string{"tag:orders"}, []string{"*Order"}, "", []string{"shop_listOrders"}},
-		{[]string{"log*n", "shop_note"}, nil, "s.", []string{"s.login"}},
+		{[]string{"GET *"}, nil, "none", []string{"getOrder", "listOrders"}, nil},
+		{[]string{"tag:orders", "tag:order"}, []string{"*Order"}, "", []string{"shop_listOrders"}, []string{"tag:order"}},
+		{[]string{"log*n", "shop_note"}, nil, "s.", []string{"s.login"}, []string{"shop_note"}},
 	} {
 		src := openAPI(t, httptool.OpenAPIConfig{Name: "shop", Document: "testdata/shop.yaml", ServerURL: "https://api.example.com",
 			Include: c.include, Exclude: c.exclude, Prefix: c.prefix})
@@ -150,6 +150,9 @@ func TestSelectionAndPrefix(t *testing.T) {
 		}
 		if d := cmp.Diff(c.want, names); d != "" {
 			t.Errorf("%v %v: %s", c.include, c.exclude, d)
+		}
+		if got := src.Unmatched(); !slices.Equal(c.unmatched, got) {
+			t.Errorf("%v: unmatched %v, want %v", c.include, got, c.unmatched)
 		}
 	}
 }
