@@ -89,6 +89,8 @@ type Policy struct {
 	BackoffBaseMS int                `yaml:"backoff_base_ms" rule:"min=0" doc:"Pause before the first retry in milliseconds."`
 	BackoffMult   float64            `yaml:"backoff_mult" rule:"min=0" doc:"Factor from one pause to the next."`
 	BackoffMaxMS  int                `yaml:"backoff_max_ms" rule:"min=0" doc:"Longest pause in milliseconds."`
+	// Validate is what is checked against the tool's schemas.
+	Validate tools.ValidateMode `yaml:"validate" rule:"enum=both|in|out|none" doc:"What is checked against the tool's schemas: arguments, results, both or nothing."`
 }
 
 // Approval says whether a person must agree to calls of a tool.

@@ -33,6 +33,9 @@ func (p *Policy) over(base tools.ToolPolicy) tools.ToolPolicy {
 	if p.BackoffMult > 0 {
 		base.BackoffMult = p.BackoffMult
 	}
+	if p.Validate != "" {
+		base.Validate = p.Validate
+	}
 	if p.BackoffMaxMS > 0 {
 		base.BackoffMax = time.Duration(p.BackoffMaxMS) * time.Millisecond
 	}
