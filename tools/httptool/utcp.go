@@ -106,26 +106,58 @@ func (s *UTCP) Refused() []tools.Refusal {
 // *DocumentError when the manual as a whole cannot be used; a tool that cannot
 // be is left out alone, and Refused says why.
 func (s *UTCP) Discover(ctx context.Context) ([]tools.ToolDescriptor, error) {
-	lib := newLibrary(ctx, s.caller, s.cfg.Network.AllowPrivate)
-	defer lib.close()
-	if err := lib.open(or(s.cfg.Manual, s.cfg.Name), s.cfg.Content); err != nil {
+	m, err := s.read(ctx, false)
+	if err != nil {
 		return nil, err
 	}
-	m := &manualReader{UTCP: s, lib: lib, taken: map[string]bool{}}
-	if err := m.read(lib.root.root()); err != nil {
-		return nil, err
-	}
-	slices.SortStableFunc(m.list, func(a, b tools.ToolDescriptor) int { return cmp.Compare(a.Tool.Name, b.Tool.Name) })
 	s.mu.Lock()
 	s.refused = m.refused
 	s.mu.Unlock()
 	return m.list, nil
 }
 
+// Check reads the manual and reports every fault in it, as joined
+// *DocumentErrors. What a manual may say and this package does not admit is no
+// fault. The manuals of a list are read only where they are files.
+func (s *UTCP) Check(ctx context.Context) error {
+	m, err := s.read(ctx, true)
+	if err != nil {
+		return err
+	}
+	return errors.Join(faults(m.refused)...)
+}
+
+// faults returns why tools were refused, but for the limits of this package.
+func faults(refused []tools.Refusal) []error {
+	var list []error
+	for _, r := range refused {
+		var limit unsupportedError
+		if !errors.As(r.Err, &limit) {
+			list = append(list, r.Err)
+		}
+	}
+	return list
+}
+
+func (s *UTCP) read(ctx context.Context, local bool) (*manualReader, error) {
+	lib := newLibrary(ctx, s.caller, s.cfg.Network.AllowPrivate)
+	defer lib.close()
+	if err := lib.open(or(s.cfg.Manual, s.cfg.Name), s.cfg.Content); err != nil {
+		return nil, err
+	}
+	m := &manualReader{UTCP: s, lib: lib, local: local, taken: map[string]bool{}}
+	if err := m.read(lib.root.root()); err != nil {
+		return nil, err
+	}
+	slices.SortStableFunc(m.list, func(a, b tools.ToolDescriptor) int { return cmp.Compare(a.Tool.Name, b.Tool.Name) })
+	return m, nil
+}
+
 // A manualReader turns the tools of manuals into tools of a catalog.
 type manualReader struct {
 	*UTCP
 	lib     *library
+	local   bool // manuals that are not files are passed over
 	list    []tools.ToolDescriptor
 	refused []tools.Refusal
 	taken   map[string]bool
@@ -205,6 +237,8 @@ func (m *manualReader) provider(p node, name string) error {
 		return unsupported(p.errorf("manuals over %s are not read: expected http", or(kind, "an unknown transport")))
 	case strings.ToUpper(or(p.text("http_method"), "GET")) != "GET":
 		return unsupported(p.errorf("the manual is not read by a GET"))
+	case m.local && kind == "http":
+		return nil
 	}
 	doc, err := m.manual(p, location)
 	if err != nil {

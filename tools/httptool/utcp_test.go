@@ -192,6 +192,21 @@ func TestManualLists(t *testing.T) {
 	}
 }
 
+// TestCheckManual checks that only what is wrong is a fault, and that no
+// manual is fetched for it.
+func TestCheckManual(t *testing.T) {
+	list := []byte(`{"providers":[{"name":"far","provider_type":"http","url":"http://127.0.0.1:1/x"},{"name":"sse","provider_type":"sse"}]}`)
+	if err := utcp(t, httptool.UTCPConfig{Manual: "list.json", Content: list}).Check(context.Background()); err != nil {
+		t.Errorf("a list: %v", err)
+	}
+	content := manual(`{"name":"cli","tool_call_template":{"call_template_type":"cli"}}`, template("bad", `"url":"nowhere"`))
+	err := utcp(t, httptool.UTCPConfig{Manual: "m.json", Content: content}).Check(context.Background())
+	if err == nil || strings.Contains(err.Error(), "command") {
+		t.Fatalf("got %v", err)
+	}
+	mustContain(t, err.Error(), "m.json:1:", `url "nowhere"`)
+}
+
 func TestManualServer(t *testing.T) {
 	srv, next := serve(t, answerJSON)
 	content := manual(template("a", `"url":"https://api.example.com/v1/{x}"`))
