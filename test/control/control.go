@@ -17,6 +17,9 @@ import (
 // Variable is the environment variable that tells a child the address of the desk.
 const Variable = "TEST_CONTROL"
 
+// Gone is the event that the line to a child ended. Its standard input was closed before.
+const Gone = "gone"
+
 // limit bounds how long an event is waited for.
 const limit = 30 * time.Second
 
@@ -77,6 +80,7 @@ func (d *Desk) listen(conn net.Conn) {
 	d.lines = slices.DeleteFunc(d.lines, func(c net.Conn) bool { return c == conn })
 	d.mu.Unlock()
 	conn.Close()
+	d.Note(Gone)
 }
 
 // Note adds an event, as if a child had reported it.

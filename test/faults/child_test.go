@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/toolcrib/toolcrib/test/control"
@@ -27,6 +28,7 @@ func grandchild() {
 //	stubborn  ignore SIGTERM and the end of the input
 //	failing   end at once
 //	chatty    write a lot to stderr
+//	mute      answer nothing, and ignore SIGTERM and the end of the input
 func serveChild(mode string) int {
 	line, err := control.Dial()
 	if err != nil || line == nil {
@@ -40,6 +42,9 @@ func serveChild(mode string) int {
 		return 3
 	case "stubborn":
 		signal.Ignore(syscall.SIGTERM)
+	case "mute":
+		signal.Ignore(syscall.SIGTERM)
+		select {}
 	case "chatty":
 		for i := range 5000 {
 			fmt.Fprintln(os.Stderr, "line", i)
@@ -49,7 +54,7 @@ func serveChild(mode string) int {
 	c.odd.tools = childTools(c)
 	go line.Orders(c.order)
 	in := bufio.NewReader(os.Stdin)
-	for {
+	for !c.blind.Load() {
 		text, err := in.ReadBytes('\n')
 		if len(text) > 1 {
 			go c.take(text)
@@ -57,6 +62,9 @@ func serveChild(mode string) int {
 		if err != nil {
 			break
 		}
+	}
+	if c.blind.Load() {
+		select {}
 	}
 	line.Report("eof")
 	if mode == "stubborn" {
@@ -67,9 +75,10 @@ func serveChild(mode string) int {
 
 // A childServer is an odd on standard input and output.
 type childServer struct {
-	line *control.Line
-	odd  *odd
-	mu   sync.Mutex
+	line  *control.Line
+	odd   *odd
+	blind atomic.Bool // the input is read no more
+	mu    sync.Mutex
 }
 
 func (c *childServer) write(text string) {
@@ -112,6 +121,10 @@ func childTools(c *childServer) map[string]func(*odd, *message, func(string)) {
 		"crash": func(_ *odd, _ *message, _ func(string)) {
 			fmt.Fprintln(os.Stderr, "panic: out of luck")
 			os.Exit(3)
+		},
+		"blind": func(_ *odd, m *message, reply func(string)) {
+			c.blind.Store(true)
+			reply(text(m, "where are you?"))
 		},
 		"noise": func(_ *odd, m *message, reply func(string)) {
 			c.write("console.log(debug)\n{\"not\":\"a message\"}\n[1,2\n\n\x00\xff\n{\"jsonrpc\":\"2.0\",\"id\":99999,\"result\":{}}")

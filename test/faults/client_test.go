@@ -145,8 +145,10 @@ func each(resp *http.Response, take func(answer) bool) error {
 // call calls a method and returns its answer; what comes before goes to note, if there is one.
 func (c *client) call(t testing.TB, method, params string, note func(answer)) answer {
 	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
 	var last answer
-	err := each(c.post(t, bounded(t), method, params), func(a answer) bool {
+	err := each(c.post(t, ctx, method, params), func(a answer) bool {
 		if a.Method == "" {
 			last = a
 			return false

@@ -33,7 +33,7 @@ func TestOneChildForAllCallers(t *testing.T) {
 	desk := control.Open(t, nil)
 	g := open(t, child("kid", "plain", desk, ""))
 	desk.Order(t, "crash")
-	await(t, "the child ends", func() bool { return !alive(number(t, strings.Fields(desk.Events("start")[0])[0])) })
+	desk.Wait(t, control.Gone, 1)
 	var wg sync.WaitGroup
 	for i := range 50 {
 		wg.Go(func() {
@@ -257,5 +257,46 @@ func TestNothingLeftAfterCycles(t *testing.T) {
 		if pid := number(t, strings.Fields(ids)[0]); alive(pid) && slices.Contains(toolstest.Children(os.Getpid()), pid) {
 			t.Errorf("child %d is left", pid)
 		}
+	}
+}
+
+// A child that never says anything is given up, holds up nobody, and is ended.
+func TestMuteChild(t *testing.T) {
+	toolstest.NothingLeft(t)
+	desk, other := control.Open(t, nil), control.Open(t, nil)
+	g := openWith(t, "limits: {connect_timeout_ms: 1000}", child("mute", "mute", desk, ""), child("kid", "plain", other, ""))
+	g.text(t, "kid_echo", `{}`)
+	if g.state("mute") != "down" {
+		t.Errorf("states: %+v", g.Sources())
+	}
+	desk.Wait(t, "start", 2)
+	if desk.Most() != 1 {
+		t.Errorf("%d children at the same time", desk.Most())
+	}
+}
+
+// A child that reads its input no more takes no call with it for longer than the time limit, and no other server.
+func TestChildThatStopsReading(t *testing.T) {
+	toolstest.NothingLeft(t)
+	desk, other := control.Open(t, nil), control.Open(t, nil)
+	g := open(t, child("kid", "plain", desk, ", policy: {timeout_ms: 500, max_attempts: 1}"), child("other", "plain", other, ""))
+	g.text(t, "kid_blind", `{}`)
+	_, _ = g.call(t, "kid_echo", `{}`) // the last message that it reads
+	defer g.keepCalling(t, "other_echo")()
+	args := fmt.Sprintf(`{"a":%q}`, strings.Repeat("a", 64<<10))
+	var wg sync.WaitGroup
+	began := time.Now()
+	for range 32 {
+		wg.Go(func() {
+			_, err := g.call(t, "kid_echo", args)
+			var te *tools.Error
+			if !errors.As(err, &te) || te.Class == tools.ErrClassPermanent || te.Delivery == tools.Answered {
+				t.Errorf("the call ended with %#v", err)
+			}
+		})
+	}
+	wg.Wait()
+	if spent := time.Since(began); spent > 5*time.Second {
+		t.Errorf("the calls took %s", spent)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"net/http/httptest"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -196,13 +197,13 @@ func TestServerThatComesBackAfterAnHour(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		e := &endpoint{upstream: &upstream{Desk: desk}}
 		e.odd = newOdd(func(format string, args ...any) { e.Note(fmt.Sprintf(format, args...)) })
-		changed := 0
+		var changed atomic.Int32
 		s, err := mcptool.New(&mcptool.Config{Name: "up", URL: "http://127.0.0.1:1/mcp", HTTP: e})
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer s.Close(context.Background())
-		s.OnChange(func() { changed++ })
+		s.OnChange(func() { changed.Add(1) })
 		list, err := s.Discover(t.Context())
 		if err != nil {
 			t.Fatal(err)
@@ -224,8 +225,8 @@ func TestServerThatComesBackAfterAnHour(t *testing.T) {
 			t.Errorf("when it is back: %v", err)
 		}
 		time.Sleep(time.Minute)
-		if n := len(e.Events("initialize")); n != 2 || changed == 0 {
-			t.Errorf("initialized %d times, told of %d changes", n, changed)
+		if n := len(e.Events("initialize")); n != 2 || changed.Load() == 0 {
+			t.Errorf("initialized %d times, told of %d changes", n, changed.Load())
 		}
 	})
 }

@@ -35,6 +35,7 @@ func newUpstream(t testing.TB) *upstream {
 		u.session++
 		u.odd = newOdd(func(format string, args ...any) { u.Note(fmt.Sprintf(format, args...)) })
 		u.odd.extra = u.extra
+		u.odd.tools = map[string]func(*odd, *message, func(string)){"broken": nil}
 		return u, nil
 	})
 	return u
@@ -77,6 +78,10 @@ func (u *upstream) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if !u.admit(w, r, &m) {
+		return
+	}
+	if m.Method == "tools/call" && m.Params.Name == "broken" {
+		breakDown(w, &m)
 		return
 	}
 	answer := u.answer(w, r, &m)
@@ -148,5 +153,36 @@ func (u *upstream) answer(w http.ResponseWriter, r *http.Request, m *message) st
 			u.Note("dropped " + m.Method)
 		}
 		return ""
+	}
+}
+
+// breakDown answers as no server should.
+func breakDown(w http.ResponseWriter, m *message) {
+	var args struct{ How string }
+	_ = json.Unmarshal(m.Params.Arguments, &args) // what is missing is no way to break
+	body := result(m, `{"content":[]}`)
+	contentType := "application/json"
+	switch args.How {
+	case "html":
+		contentType, body = "text/html", "<h1>Welcome</h1>"
+	case "half":
+		body = body[:len(body)/2]
+	case "empty":
+		body = ""
+	case "another id":
+		body = `{"jsonrpc":"2.0","id":"4711","result":{"content":[]}}`
+	case "a stream without an answer":
+		contentType, body = "text/event-stream", ": nothing\n\n"
+	case "a stream of noise":
+		contentType, body = "text/event-stream", "data: {\n\ndata: nonsense\n\n"
+	case "cut off":
+		w.Header().Set("Content-Length", fmt.Sprint(len(body)+10))
+	case "reset":
+		panic(http.ErrAbortHandler)
+	}
+	w.Header().Set("Content-Type", contentType)
+	_, _ = io.WriteString(w, body) // who is gone does not read
+	if args.How == "cut off" {
+		panic(http.ErrAbortHandler)
 	}
 }

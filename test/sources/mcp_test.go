@@ -100,9 +100,10 @@ func newEvents() events {
 }
 
 func (e events) report(event string) {
-	if event == "waiting" {
+	switch event {
+	case "waiting":
 		e.waiting <- struct{}{}
-	} else {
+	case "cancelled":
 		e.cancelled <- struct{}{}
 	}
 }
