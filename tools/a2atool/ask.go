@@ -81,11 +81,18 @@ func answerParts(result json.RawMessage) ([]*a2a.Part, error) {
 	return parts, nil
 }
 
-// questionResult is the result of a call whose agent needs input from a caller that
-// cannot be asked: the task waits for the session's next call.
-func (x *exchange) questionResult() tools.ToolResult {
+// unasked is the result of a call whose agent needs input from a caller that
+// cannot be asked: the task waits for the session's next call. Without a session
+// there is none, so the task is given up.
+func (x *exchange) unasked(ctx context.Context) tools.ToolResult {
 	r := x.collect(x.task.Artifacts, x.task.Status.Message)
-	r.Content = append(r.Content, tools.TextContent("The agent waits for this input. Call the tool again with the answer as message, and the same task goes on."))
+	text := "The agent waits for this input. Call the tool again with the answer as message, and the same task goes on."
+	if _, ok := keyOf(ctx); !ok {
+		text = "The agent asked for this input. The caller cannot be asked and has no session in which to answer, so the task was cancelled."
+		r.IsError = true
+		x.cancel(ctx)
+	}
+	r.Content = append(r.Content, tools.TextContent(text))
 	return x.finished(r)
 }
 

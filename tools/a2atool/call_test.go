@@ -145,6 +145,25 @@ func TestQuestionIsTheResult(t *testing.T) {
 	})
 }
 
+func TestQuestionWithoutSession(t *testing.T) {
+	s := serveAgent(t, "JSONRPC 1.0", nil)
+	cat := catalogOf(t, open(t, local(s.URL)))
+	if r := call(t, t.Context(), cat, say("ask me")); !r.IsError || !strings.Contains(r.Text(), "Which city?\n") {
+		t.Errorf("got %+v", r)
+	}
+	<-s.cancelled
+}
+
+// The caller's key is the message's id, by which an agent tells repetitions.
+func TestIdempotencyKey(t *testing.T) {
+	s := serveAgent(t, "JSONRPC 1.0", nil)
+	cat := catalogOf(t, open(t, local(s.URL)))
+	call(t, tools.WithEntrance(t.Context(), tools.Entrance{IdempotencyKey: "order-7"}), cat, say("echo x"))
+	if id := s.received()[0].ID; id != "order-7" {
+		t.Errorf("the message's id is %q", id)
+	}
+}
+
 func TestAuthorizationRequired(t *testing.T) {
 	each(t, func(t *testing.T, _ *agentServer, cat tools.LiveCatalog) {
 		_, err := tools.Invoke(caller(t, "a", "s1", nil), cat, "test_act", say("auth me"))

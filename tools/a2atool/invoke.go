@@ -69,6 +69,8 @@ func (x *exchange) run(ctx context.Context, begun thread, parts []*a2a.Part) (to
 	switch t := x.thread(); {
 	case t.context != "":
 		x.peer.memory.end(ctx, t)
+	case unknown(err):
+		x.peer.memory.forget(ctx, begun.context)
 	case err != nil && begun.task != "":
 		x.peer.memory.end(ctx, begun) // the task still waits
 	}
@@ -76,6 +78,12 @@ func (x *exchange) run(ctx context.Context, begun thread, parts []*a2a.Part) (to
 		x.cancel(ctx)
 	}
 	return result, err
+}
+
+// unknown reports whether an agent may have refused a message because it no
+// longer knows the conversation. Then the next call begins another.
+func unknown(err error) bool {
+	return errors.Is(err, a2a.ErrTaskNotFound) || errors.Is(err, a2a.ErrInvalidParams) || errors.Is(err, a2a.ErrInvalidRequest)
 }
 
 // thread is what the session goes on with after the call.
@@ -96,6 +104,9 @@ func (x *exchange) converse(ctx context.Context, begun thread, parts []*a2a.Part
 	msg := a2a.NewMessage(a2a.MessageRoleUser, parts...)
 	msg.ContextID, msg.TaskID, x.answered = begun.context, begun.task, begun.asked
 	msg.Metadata = map[string]any{"skillId": x.skill.id}
+	if x.call != nil && x.call.IdempotencyKey != "" {
+		msg.ID = x.call.IdempotencyKey // by which an agent tells a message that it has had
+	}
 	for range maxRounds {
 		if err := x.deliver(ctx, msg); err != nil {
 			return tools.ToolResult{}, err
@@ -106,7 +117,7 @@ func (x *exchange) converse(ctx context.Context, begun thread, parts []*a2a.Part
 		answer, err := x.ask(ctx)
 		switch {
 		case errors.Is(err, tools.ErrAskUnsupported):
-			return x.questionResult(), nil
+			return x.unasked(ctx), nil
 		case errors.Is(err, errDeclined):
 			x.cancel(ctx)
 			return x.declined(), nil

@@ -11,6 +11,7 @@ import (
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 
+	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -235,17 +236,18 @@ func (c *collector) add(kind string, fields map[string]any, p *a2a.Part, a *a2a.
 	if meta := blockMeta(p, a); len(meta) > 0 {
 		fields["_meta"] = meta
 	}
-	raw, err := exactly(fields)
+	raw, err := json.Marshal(fields)
 	if err != nil {
-		return
+		return // metadata that cannot be encoded was never JSON
 	}
+	raw = rawjson.UnescapeHTML(raw)
 	c.content = append(c.content, tools.Content{Type: kind, JSON: raw})
 }
 
 func blockMeta(p *a2a.Part, a *a2a.Artifact) map[string]any {
 	meta := map[string]any{}
 	if len(p.Metadata) > 0 {
-		meta[a2a.ProtocolDomain+"/metadata"] = p.Metadata
+		meta[a2a.ProtocolDomain+"/metadata"] = unmarked(p.Metadata)
 	}
 	if a == nil {
 		return meta
@@ -257,7 +259,7 @@ func blockMeta(p *a2a.Part, a *a2a.Artifact) map[string]any {
 		}
 	}
 	if len(a.Metadata) > 0 {
-		about["metadata"] = a.Metadata
+		about["metadata"] = unmarked(a.Metadata)
 	}
 	meta[metaSource] = about
 	return meta

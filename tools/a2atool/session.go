@@ -16,7 +16,8 @@ import (
 // The bounds of what is remembered for one peer.
 const (
 	maxSessions = 4096
-	maxContexts = 16 // of one session
+	maxContexts = 16  // of one session
+	maxID       = 512 // bytes of an agent's id; a longer one is not remembered
 )
 
 // newContext is the context id that begins another conversation.
@@ -127,8 +128,11 @@ func (m *memory) begin(ctx context.Context, named string) (thread, error) {
 // end remembers the thread of a call that has ended.
 func (m *memory) end(ctx context.Context, t thread) {
 	key, ok := keyOf(ctx)
-	if !ok || t.context == "" {
+	if !ok || t.context == "" || len(t.context) > maxID {
 		return
+	}
+	if len(t.task) > maxID || len(t.asked.message) > maxID {
+		t = thread{context: t.context}
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -4,6 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
+	"slices"
+	"strings"
 	"sync"
 	"testing"
 
@@ -109,6 +112,36 @@ func TestForgottenTask(t *testing.T) {
 	}
 }
 
+// A conversation that the agent no longer knows does not stand in the way of the
+// next call.
+func TestForgottenConversation(t *testing.T) {
+	var sent []string
+	p, _ := faulty(t, "JSONRPC 1.0", false, func(w http.ResponseWriter, r *http.Request) {
+		var req struct {
+			Params struct{ Message a2a.Message }
+		}
+		_ = json.NewDecoder(r.Body).Decode(&req)
+		id := req.Params.Message.ContextID
+		sent = append(sent, id)
+		if id != "" {
+			writeJSON(w, 200, map[string]any{"jsonrpc": "2.0", "id": "1", "error": map[string]any{"code": -32602, "message": "unknown context"}})
+			return
+		}
+		writeJSON(w, 200, map[string]any{"jsonrpc": "2.0", "id": "1", "result": map[string]any{"message": map[string]any{
+			"messageId": "m", "contextId": "c1", "role": "ROLE_AGENT", "parts": []any{map[string]any{"text": "hi"}}}}})
+	})
+	cat := catalogOf(t, p)
+	ctx := caller(t, "a", "s", nil)
+	call(t, ctx, cat, say("one"))
+	if _, err := tools.Invoke(ctx, cat, "test_act", say("two")); !errors.Is(err, a2a.ErrInvalidParams) {
+		t.Errorf("got %v", err)
+	}
+	call(t, ctx, cat, say("three"))
+	if !slices.Equal(sent, []string{"", "c1", ""}) {
+		t.Errorf("the contexts were %q", sent)
+	}
+}
+
 func TestMemoryIsBounded(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		m := newMemory(3)
@@ -131,6 +164,15 @@ func TestMemoryIsBounded(t *testing.T) {
 			}
 		}
 	})
+}
+
+func TestHugeIDsAreNotRemembered(t *testing.T) {
+	m, ctx, huge := newMemory(9), caller(t, "a", "s", nil), strings.Repeat("x", maxID+1)
+	m.end(ctx, thread{context: huge})
+	m.end(ctx, thread{context: "c", task: a2a.TaskID(huge)})
+	if got, err := m.begin(ctx, ""); err != nil || got != (thread{context: "c"}) {
+		t.Errorf("got %+v %v", got, err)
+	}
 }
 
 // A task that waits is answered by one call only.
