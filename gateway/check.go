@@ -36,6 +36,9 @@ func (c *Config) check() ConfigErrors {
 	for i, s := range t.OpenAPI {
 		at := fmt.Sprintf("tools.openapi[%d]", i)
 		k.httpSource(at, s.Auth, s.Headers)
+		for name, scheme := range s.Auths {
+			k.credential(join(at+".auths", name), Auth(scheme))
+		}
 		k.filters(at, s.Prefix, s.Include, s.Exclude)
 		k.document(at+".document", s.Document)
 	}
@@ -213,14 +216,16 @@ func (c *checker) document(at, s string) {
 
 func (c *checker) httpSource(at string, auth *Auth, headers map[string]string) {
 	c.headers(at+".headers", headers)
-	if auth == nil {
-		return
+	if auth != nil {
+		c.credential(at+".auth", *auth)
 	}
-	at += ".auth"
+}
+
+func (c *checker) credential(at string, auth Auth) {
 	if auth.Secret != "" && !isReference(auth.Secret) {
 		c.fault(at+".secret", "is not a reference to a secret", "${NAME} of an environment variable, or file:PATH")
 	}
-	c.authPlace(at, auth)
+	c.authPlace(at, &auth)
 }
 
 // authPlace checks that at most one place is named and that it suits the kind.

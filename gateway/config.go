@@ -128,13 +128,16 @@ type OpenAPI struct {
 	Name         string            `yaml:"name" rule:"required,source" doc:"Name of the source, and prefix of its tools."`
 	Document     string            `yaml:"document" rule:"required" doc:"File or URL of the document."`
 	ServerURL    string            `yaml:"server_url" rule:"url" doc:"Replaces the server of the document."`
-	Auth         *Auth             `yaml:"auth" doc:"Credential of each request."`
+	Variables    map[string]string `yaml:"server_variables" doc:"Values for the variables of the document's servers."`
+	Auth         *Auth             `yaml:"auth" doc:"Credential of each request, but those for which auths has one."`
+	Auths        map[string]Scheme `yaml:"auths" doc:"Credentials by the names of the document's security schemes."`
 	Headers      map[string]string `yaml:"headers" rule:"secret" doc:"Headers of each request; values may hold ${NAME} or be file:PATH."`
 	Include      []string          `yaml:"include" doc:"Patterns of the operations to offer; all when absent."`
 	Exclude      []string          `yaml:"exclude" doc:"Patterns of the operations to leave out."`
 	Prefix       string            `yaml:"prefix" doc:"What stands before the operations' names; none for nothing."`
 	AllowPrivate bool              `yaml:"allow_private" doc:"Permits addresses of private networks and of this machine."`
 	Policy       *Policy           `yaml:"policy" doc:"Attempts and time limits of the operations."`
+	Responses    string            `yaml:"responses" rule:"enum=shown|checked|omitted" doc:"Whether the document's schemas of answers are shown, enforced, or left out."`
 }
 
 // HTTPManifest is one file that describes HTTP endpoints as tools.
@@ -156,12 +159,24 @@ type UTCP struct {
 	Exclude      []string          `yaml:"exclude" doc:"Patterns of the tools to leave out."`
 	Prefix       string            `yaml:"prefix" doc:"What stands before the tools' names; none for nothing."`
 	AllowPrivate bool              `yaml:"allow_private" doc:"Permits addresses of private networks and of this machine."`
+	AllowText    bool              `yaml:"allow_text" doc:"Admits tools that answer with a text of the manual or a file in its folder."`
 	Policy       *Policy           `yaml:"policy" doc:"Attempts and time limits of the tools."`
+	Responses    string            `yaml:"responses" rule:"enum=shown|checked|omitted" doc:"Whether the manual's schemas of outputs are shown, enforced, or left out."`
 }
 
 // Auth is the credential of an HTTP source.
 type Auth struct {
 	Kind   string `yaml:"kind" rule:"required,enum=api_key|bearer|cookie|basic" doc:"How the credential is sent."`
+	Header string `yaml:"header" doc:"Header of an api_key."`
+	Query  string `yaml:"query" doc:"Query parameter of an api_key."`
+	Cookie string `yaml:"cookie" doc:"Name of a cookie."`
+	Secret string `yaml:"secret" rule:"required,secret" doc:"Reference to the secret: ${NAME} or file:PATH."`
+}
+
+// Scheme is the credential for one security scheme of an OpenAPI document,
+// which says what is left out here.
+type Scheme struct {
+	Kind   string `yaml:"kind" rule:"enum=api_key|bearer|cookie|basic" doc:"How the credential is sent; as the document says when absent."`
 	Header string `yaml:"header" doc:"Header of an api_key."`
 	Query  string `yaml:"query" doc:"Query parameter of an api_key."`
 	Cookie string `yaml:"cookie" doc:"Name of a cookie."`

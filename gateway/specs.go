@@ -42,6 +42,9 @@ func (c *Config) sourceSpecs(opts Options) ([]sourceSpec, ConfigErrors) {
 	for i := range c.Tools.OpenAPI {
 		s.openAPI(&c.Tools.OpenAPI[i], fmt.Sprintf("tools.openapi[%d]", i))
 	}
+	for i := range c.Tools.UTCP {
+		s.utcp(&c.Tools.UTCP[i], fmt.Sprintf("tools.utcp[%d]", i))
+	}
 	for i := range c.Tools.HTTPManifests {
 		s.manifest(&c.Tools.HTTPManifests[i], fmt.Sprintf("tools.http_manifests[%d]", i))
 	}
@@ -150,12 +153,23 @@ func (s *specs) openAPI(o *OpenAPI, at string) {
 		Exclude:   o.Exclude,
 		Prefix:    o.Prefix,
 		Policy:    o.Policy.toolPolicy(),
+		Responses: responses(o.Responses),
 		Network:   s.network(o.AllowPrivate),
+
+		ServerVariables: o.Variables,
 	}
-	settings := httpSettings{OpenAPI: *o, headers: cfg.Headers, document: stamp(cfg.Document)}
+	settings := httpSettings{OpenAPI: *o, headers: cfg.Headers, document: stamp(cfg.Document), secrets: map[string]string{}}
 	if o.Auth != nil {
 		settings.secret = s.secret(o.Auth.Secret, at+".auth.secret")
 		cfg.Auth = s.auth(o.Auth)
+	}
+	for name, scheme := range o.Auths {
+		auth := Auth(scheme)
+		settings.secrets[name] = s.secret(auth.Secret, join(at+".auths", name)+".secret")
+		if cfg.Auths == nil {
+			cfg.Auths = map[string]*httptool.Auth{}
+		}
+		cfg.Auths[name] = s.auth(&auth)
 	}
 	if _, err := httptool.NewOpenAPI(cfg); err != nil {
 		s.faults = append(s.faults, s.cfg.faultAt(at, err.Error(), ""))
@@ -185,7 +199,16 @@ type httpSettings struct {
 	OpenAPI
 	headers  map[string]string
 	secret   string
+	secrets  map[string]string // by security scheme
 	document fileStamp
+}
+
+// responses is the mode that a word of the configuration stands for.
+func responses(word string) httptool.ResponseMode {
+	if word == "shown" {
+		return httptool.ResponsesShown
+	}
+	return httptool.ResponseMode(word)
 }
 
 func (s *specs) network(allowPrivate bool) httptool.Network {
