@@ -52,6 +52,8 @@ func (a *attempt) Value(key any) any {
 		return a.call
 	case entranceKey:
 		return (*Entrance)(nil)
+	case levelKey:
+		return (*binding)(nil)
 	case catalogKey:
 		if a.cat != nil {
 			return ToolCatalog(a.cat)

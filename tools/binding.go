@@ -7,8 +7,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
+	"math"
 	"slices"
+	"unsafe"
 
 	"github.com/toolcrib/toolcrib/events"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
@@ -33,6 +34,9 @@ type binding struct {
 	hidden      bool
 	order       uint64 // grows with every binding of the catalog
 	invoke      Invoker
+	// below are the orders of the bindings that this one took the place of and
+	// that its driver may call, the nearest first.
+	below       []uint64
 	bytes, strs int // sizes of the tool's slices, for copying
 }
 
@@ -41,6 +45,9 @@ type binding struct {
 func (c *catalog) bind(d ToolDescriptor, old *binding) (*binding, error) {
 	if d.Invoke == nil {
 		return nil, invalid(d.Tool.Name, errors.New("the descriptor has no Invoke"))
+	}
+	if err := checkDepth(&d.Tool); err != nil {
+		return nil, err
 	}
 	c.order++
 	b := &binding{cat: c, given: cloneTool(&d.Tool), driver: d.driver(), validate: d.Validate, companion: d.Companion,
@@ -55,16 +62,33 @@ func (c *catalog) bind(d ToolDescriptor, old *binding) (*binding, error) {
 // driver returns the innermost step: of a descriptor that a catalog bound and
 // whose Invoke nobody replaced, the step that was registered.
 func (d *ToolDescriptor) driver() Invoker {
-	if d.bound != nil && isBoundInvoke(d.Invoke) {
+	if d.isBound() {
 		return d.bound.driver
 	}
 	return d.Invoke
 }
 
-// isBoundInvoke reports whether f is the Invoke of some binding.
-func isBoundInvoke(f Invoker) bool {
-	return reflect.ValueOf(f).Pointer() == reflect.ValueOf((*binding)(nil).Invoke).Pointer()
+// isBound reports whether Invoke is still the one that the catalog bound.
+func (d *ToolDescriptor) isBound() bool {
+	return d.bound != nil && closureOf(d.Invoke) == closureOf(d.bound.invoke)
 }
+
+// maxWrappers bounds how many wrappers around one tool are remembered.
+const maxWrappers = 64
+
+// above returns what a binding whose driver may call b has below it.
+func (b *binding) above() []uint64 {
+	return append([]uint64{b.order}, b.below[:min(len(b.below), maxWrappers-1)]...)
+}
+
+// isAbove reports whether wrappers were put around older to make b.
+func (b *binding) isAbove(older *binding) bool {
+	return b.cat == older.cat && slices.Contains(b.below, older.order)
+}
+
+// closureOf identifies a function value. A binding's Invoke is made into one
+// once, so that the same closure means the same binding.
+func closureOf(f Invoker) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f)) }
 
 // describe fills in what callers see and checks all of it.
 func (b *binding) describe(old *binding) error {
@@ -154,6 +178,9 @@ func (p ToolPolicy) check() error {
 		if !c.known() {
 			return fmt.Errorf("policy: unknown error class %q: expected transient, timeout, 5xx or permanent", c)
 		}
+	}
+	if math.IsNaN(p.BackoffMult) || math.IsInf(p.BackoffMult, 0) {
+		return fmt.Errorf("policy: the back-off multiplier is %v: expected a number", p.BackoffMult)
 	}
 	switch p.Validate {
 	case "", ValidateNone, ValidateBoth, ValidateIn, ValidateOut:
@@ -246,6 +273,42 @@ func checkExamples(t *Tool) error {
 	return nil
 }
 
+// maxExampleDepth bounds how deep the arguments of an example nest, which also
+// finds those that contain themselves.
+const maxExampleDepth = 64
+
+func checkDepth(t *Tool) error {
+	for i, ex := range t.Examples {
+		if !shallow(ex.Args, maxExampleDepth) {
+			return &Error{Tool: truncate(t.Name, maxShownName), Code: ErrToolExampleInvalid, Class: ErrClassPermanent, Delivery: NotDelivered,
+				Message: fmt.Sprintf("the arguments of example %d nest deeper than %d levels", i, maxExampleDepth)}
+		}
+	}
+	return nil
+}
+
+// shallow reports whether a value nests at most depth levels.
+func shallow(v any, depth int) bool {
+	if depth == 0 {
+		return false
+	}
+	switch v := v.(type) {
+	case map[string]any:
+		for _, e := range v {
+			if !shallow(e, depth-1) {
+				return false
+			}
+		}
+	case []any:
+		for _, e := range v {
+			if !shallow(e, depth-1) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
 // definitionDigest identifies what a caller relies on.
 func definitionDigest(t *Tool) string {
 	hidden := make([]string, len(t.Injected))
@@ -278,7 +341,9 @@ func Wrap(d ToolDescriptor, middleware ...Middleware) ToolDescriptor {
 // chain surrounds next by middleware, the first outermost.
 func chain(next Invoker, middleware []Middleware) Invoker {
 	for _, m := range slices.Backward(middleware) {
-		next = m(next)
+		if m != nil {
+			next = m(next)
+		}
 	}
 	return next
 }

@@ -147,11 +147,21 @@ type Call struct {
 
 // Attempt returns the number of the attempt that runs, counted from 1, or 0
 // before the first.
-func (c *Call) Attempt() int { return int(c.number.Load()) }
+func (c *Call) Attempt() int {
+	if c == nil {
+		return 0
+	}
+	return int(c.number.Load())
+}
 
 // Digest returns the SHA-256, in hex, of the call's arguments: compacted, as
 // validated, without hidden ones.
-func (c *Call) Digest() string { return digestArgs(c.args) }
+func (c *Call) Digest() string {
+	if c == nil {
+		return ""
+	}
+	return digestArgs(c.args)
+}
 
 func digestArgs(args json.RawMessage) string {
 	compacted, err := rawjson.Compact(args)

@@ -2,14 +2,14 @@ package tools
 
 import (
 	"context"
-	"crypto/rand"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"log/slog"
 	"maps"
+	"math/rand/v2"
 	"slices"
-	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -96,9 +96,7 @@ type catalog struct {
 	searchMu sync.Mutex // guards synced and calls of search.Sync
 	synced   uint64
 
-	ids    string
-	nextID atomic.Uint64
-	late   lateness
+	late lateness
 }
 
 // NewCatalog returns an empty catalog. What it returns is a LiveCatalog and is
@@ -114,23 +112,20 @@ func NewCatalog(opts ...CatalogOption) ToolCatalog {
 		cfg.logger = slog.Default()
 	}
 	c := &catalog{bus: cfg.bus, middleware: cfg.middleware, identity: cfg.identity, strict: cfg.strict,
-		logger: cfg.logger, search: cfg.search, schemas: schema.Options{Resources: maps.Clone(cfg.resources)}, amend: cfg.amend, ids: randomPrefix(),
+		logger: cfg.logger, search: cfg.search, schemas: schema.Options{Resources: maps.Clone(cfg.resources)}, amend: cfg.amend,
 		tools: map[string]*binding{}, watchers: map[chan uint64]struct{}{}}
 	c.stages.Store(&cfg.stages)
 	c.current.Store(newSnapshot(0, map[string]*binding{}))
 	return c
 }
 
-func randomPrefix() string {
-	var b [8]byte
-	_, _ = rand.Read(b[:]) // never fails
-	return hex.EncodeToString(b[:]) + "-"
-}
-
-// newCallID returns an id that no other call of any process has.
-func (c *catalog) newCallID() string {
-	var room [32]byte
-	return string(strconv.AppendUint(append(room[:0], c.ids...), c.nextID.Add(1), 36))
+// newCallID returns an id that no other call of any process has, and that tells
+// nothing of other calls.
+func newCallID() string {
+	var b [16]byte
+	binary.LittleEndian.PutUint64(b[:8], rand.Uint64())
+	binary.LittleEndian.PutUint64(b[8:], rand.Uint64())
+	return hex.EncodeToString(b[:])
 }
 
 // Register implements ToolCatalog.
@@ -193,6 +188,10 @@ func (c *catalog) Replace(wrapped []ToolDescriptor) error {
 			return err
 		}
 		b.hidden = old.hidden
+		b.below = old.above()
+		if d.isBound() {
+			b.below = d.bound.below
+		}
 		next[d.Tool.Name] = b
 	}
 	c.install(next, counts{updated: len(next)}, "")
@@ -236,7 +235,7 @@ func (c *catalog) Quarantine(name string, hidden bool) error {
 	if err != nil {
 		return err
 	}
-	b.hidden = hidden
+	b.hidden, b.below = hidden, old.below
 	c.install(map[string]*binding{name: b}, counts{updated: 1}, b.tool.Source)
 	return nil
 }
@@ -254,7 +253,7 @@ func (c *catalog) Amend(f func(*Tool)) error {
 			c.amend = before
 			return err
 		}
-		b.hidden = old.hidden
+		b.hidden, b.below = old.hidden, old.below
 		next[name] = b
 	}
 	c.install(next, counts{updated: len(next)}, "")

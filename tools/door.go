@@ -33,23 +33,55 @@ type passage struct {
 // Invoke is the road of a call. It is what Resolve gives as a descriptor's
 // Invoke.
 //
-// A call that reaches an older binding of the tool it already runs comes from
-// a wrapper that was put around it with Replace: it is the same call, and goes
-// straight to the driver.
+// A call that comes from a wrapper which was put around the tool with Replace
+// is the same call, and goes straight to the driver below the wrapper.
 func (b *binding) Invoke(ctx context.Context, args json.RawMessage) (ToolResult, error) {
 	outer := CallFrom(ctx)
-	if outer != nil && outer.binding.replaces(b) && outer.running.Load() != nil {
-		return b.driver(ctx, args)
+	if outer != nil && outer.running.Load() != nil && levelOf(ctx, outer).isAbove(b) {
+		return b.driver(&levelContext{Context: ctx, level: b}, args)
 	}
 	p := passage{b: b, stages: b.cat.stages.Load(), start: time.Now()}
 	p.em = newEmitter(ctx, b.tool.Name, b.cat.bus, b.bus)
+	return p.pass(ctx, outer, args)
+}
+
+// pass walks the road and concludes, also when the tool ends the goroutine that
+// it runs on.
+func (p *passage) pass(ctx context.Context, outer *Call, args json.RawMessage) (ToolResult, error) {
+	returned := false
+	defer func() {
+		if !returned {
+			_, _ = p.conclude(ctx, ToolResult{}, &Error{Class: ErrClassPermanent, Delivery: Answered, Err: errGoexit})
+		}
+	}()
 	res, err := p.walk(ctx, outer, args)
+	returned = true
 	return p.conclude(ctx, res, err)
 }
 
-// replaces reports whether b took the place of older.
-func (b *binding) replaces(older *binding) bool {
-	return b != nil && b.cat == older.cat && b.order > older.order && b.tool.Name == older.tool.Name
+type levelKey struct{}
+
+// levelContext says how far a call has come down through the wrappers around
+// its tool, so that the tool itself, when it calls itself, makes a new call.
+type levelContext struct {
+	context.Context
+	level *binding
+}
+
+// Value implements context.Context.
+func (c *levelContext) Value(key any) any {
+	if key == (levelKey{}) {
+		return c.level
+	}
+	return c.Context.Value(key)
+}
+
+// levelOf returns the binding whose driver runs on ctx.
+func levelOf(ctx context.Context, c *Call) *binding {
+	if b, ok := ctx.Value(levelKey{}).(*binding); ok && b != nil {
+		return b
+	}
+	return c.binding
 }
 
 // walk takes the steps before the arguments are looked at.
@@ -171,7 +203,7 @@ var emptyObject = json.RawMessage("{}")
 
 // orEmptyObject takes absent arguments and null for an object without members.
 func orEmptyObject(args json.RawMessage) json.RawMessage {
-	if len(args) > 16 {
+	if len(args) > 0 && args[0] != 'n' && args[0] > ' ' {
 		return args
 	}
 	if t := rawjson.Trim(args); len(t) == 0 || string(t) == "null" {
@@ -186,6 +218,9 @@ func (b *binding) checkArgs(args json.RawMessage) error {
 		err = b.in.Check(args)
 	} else {
 		err = rawjson.Check(args, rawjson.Options{})
+	}
+	if err == nil && len(b.tool.Injected) > 0 && rawjson.KindOf(args) != rawjson.KindObject {
+		err = errors.New("expected an object")
 	}
 	if err == nil && b.validate != nil {
 		err = b.validate(args)
@@ -238,6 +273,9 @@ func (p *passage) admit(ctx context.Context) error {
 	a := p.stages.Admission
 	if a == nil {
 		return nil
+	}
+	if p.release != nil {
+		p.leave(ctx, nil) // middleware goes on a second time
 	}
 	done, err := a.Admit(ctx, &p.b.tool)
 	if err == nil {
@@ -340,8 +378,9 @@ func (p *passage) hiddenValue(ctx context.Context, inj Injected) (any, error) {
 	return p.stages.Secrets.Secret(ctx, inj.From[len(injectSecretPrefix):])
 }
 
-// checkOutput validates the structured result, unless the tool says that it
-// failed.
+// checkOutput makes sure that what a tool calls JSON is JSON, and validates the
+// structured result, unless the tool says that it failed. The MCP driver hands
+// out bytes that were scanned when they came.
 func (b *binding) checkOutput(res *ToolResult) error {
 	if res.Structured == nil && res.Value != nil && len(res.Content) == 0 {
 		raw, err := res.JSON()
@@ -351,13 +390,31 @@ func (b *binding) checkOutput(res *ToolResult) error {
 		res.Structured = raw
 	}
 	if b.out == nil || res.IsError || !b.policy.Validate.out() {
-		return nil
+		return b.checkWellFormed(res, false)
 	}
 	if res.Structured == nil {
 		return invalidOutput(errors.New("the tool declares an output schema and gave no structured result"))
 	}
 	if err := b.out.Check(res.Structured); err != nil {
 		return invalidOutput(err)
+	}
+	return b.checkWellFormed(res, true)
+}
+
+func (b *binding) checkWellFormed(res *ToolResult, structuredIs bool) error {
+	if b.tool.Transport == TransportMCP {
+		return nil
+	}
+	if !structuredIs && res.Structured != nil && !rawjson.Valid(res.Structured) {
+		return invalidOutput(errors.New("the structured result is not JSON"))
+	}
+	for i, c := range res.Content {
+		if !rawjson.Valid(c.JSON) {
+			return invalidOutput(fmt.Errorf("content block %d is not JSON", i))
+		}
+	}
+	if res.Wire != nil && !rawjson.Valid(res.Wire) {
+		return invalidOutput(errors.New("the result object is not JSON"))
 	}
 	return nil
 }
@@ -378,7 +435,7 @@ func (p *passage) conclude(ctx context.Context, res ToolResult, err error) (Tool
 		res.CallID, res.Elapsed, res.Attempts = p.call.ID, elapsed, p.attempts
 	}
 	if p.release != nil {
-		p.release(err)
+		p.leave(ctx, err)
 	}
 	if !p.em.silent() {
 		p.report(ctx, &res, failure, elapsed)
@@ -389,7 +446,24 @@ func (p *passage) conclude(ctx context.Context, res ToolResult, err error) (Tool
 	return res, err
 }
 
+// leave tells admission that the call has ended.
+func (p *passage) leave(ctx context.Context, err error) {
+	defer p.b.cat.survive(ctx, p.b.tool.Name, "admission")
+	done := p.release
+	p.release = nil
+	done(err)
+}
+
+// survive is deferred around parts that are told of a call which has ended:
+// what they do wrong must not take its result away.
+func (c *catalog) survive(ctx context.Context, tool, part string) {
+	if r := recover(); r != nil {
+		c.logger.ErrorContext(ctx, "a part of the road panicked", "part", part, "tool", tool, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+	}
+}
+
 func (p *passage) record(ctx context.Context, r Recorder, res ToolResult, err error, elapsed time.Duration) {
+	defer p.b.cat.survive(ctx, p.b.tool.Name, "recorder")
 	rec := CallRecord{Call: p.call, Identity: p.em.who, Tool: &p.b.tool, Args: p.call.args, Err: err,
 		StartedAt: p.start, Elapsed: elapsed, Attempts: p.attempts}
 	if err == nil {
@@ -413,7 +487,7 @@ func (p *passage) blame(err error) *Error {
 func asError(err error) *Error {
 	if e, ok := err.(*Error); ok {
 		c := *e
-		if c.Class == "" {
+		if !c.Class.known() {
 			c.Class = ClassifyError(err, false)
 		}
 		return &c
@@ -423,6 +497,7 @@ func asError(err error) *Error {
 
 // report publishes the terminal event.
 func (p *passage) report(ctx context.Context, res *ToolResult, failure *Error, elapsed time.Duration) {
+	defer p.b.cat.survive(ctx, p.b.tool.Name, "event bus")
 	t, end := &p.b.tool, p.start.Add(elapsed)
 	switch {
 	case failure == nil:
@@ -475,7 +550,7 @@ func (c *Call) begin(ctx context.Context, b *binding, outer *Call) {
 		c.Client, c.LogLevel = e.Client, e.LogLevel
 	}
 	if c.ID == "" {
-		c.ID = b.cat.newCallID()
+		c.ID = newCallID()
 	}
 }
 

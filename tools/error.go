@@ -194,7 +194,7 @@ func ClassifyError(err error, perAttemptTimeout bool) ErrorClass {
 		return ""
 	}
 	var te *Error
-	if errors.As(err, &te) && te.Class != "" {
+	if errors.As(err, &te) && te.Class.known() {
 		return te.Class
 	}
 	switch {

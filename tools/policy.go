@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"math"
 	"slices"
 	"time"
 )
@@ -126,7 +127,7 @@ func (p ToolPolicy) attempts() int {
 	if p.MaxRetries < 0 || len(p.RetryOn) == 0 {
 		return 1
 	}
-	return p.MaxRetries + 1
+	return min(p.MaxRetries, math.MaxInt-1) + 1
 }
 
 // retries reports whether a resolved policy repeats failures of this class.

@@ -153,7 +153,7 @@ func (s *shell) retries(e *Error) bool {
 func (s *shell) wait(ctx context.Context, n int, e *Error) *Error {
 	pause := s.policy.backoff(n)
 	if s.policy.Jitter {
-		pause = rand.N(pause + 1)
+		pause = rand.N(max(pause, 1))
 	}
 	if e.RetryAfter > pause {
 		pause = e.RetryAfter
@@ -252,7 +252,7 @@ func (s *shell) explain(a *attempt, err error) *Error {
 	if errors.As(err, &given) {
 		e.Delivery, e.RetryAfter, e.OutcomeUnknown = given.Delivery, given.RetryAfter, given.OutcomeUnknown
 	}
-	if given == nil || given.Class == "" {
+	if given == nil || !given.Class.known() {
 		e.Class = ClassifyError(err, timedOut)
 	}
 	if silent && timedOut && given == nil {

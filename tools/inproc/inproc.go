@@ -39,6 +39,9 @@ type Func[Args, Result any] = func(ctx context.Context, args Args) (Result, erro
 // It returns ErrSchemaBuild or ErrUnsupportedType when a type cannot be
 // described, and the errors of the catalog's Register.
 func RegisterFunc[Args, Result any](cat tools.ToolCatalog, name string, fn Func[Args, Result], opts ...tools.DescriptorOption) error {
+	if cat == nil {
+		return fmt.Errorf("%w: %q: there is no catalog", tools.ErrToolInvalid, name)
+	}
 	d, err := Describe(name, fn, opts...)
 	if err != nil {
 		return err
