@@ -15,13 +15,18 @@ import (
 
 var update = flag.Bool("update", false, "rewrite the expectations and docs/conformance.md from this run")
 
-// revisions are the protocol revisions whose required scenarios the suite knows.
-var revisions = []string{"2025-11-25", "2026-07-28"}
+// revisions are the protocol revisions whose scenarios the suite knows.
+var revisions = []string{"2025-06-18", "2025-11-25", "2026-07-28"}
 
-// Subjects of a run: the fixture alone, and toolcrib in front of it.
+// clientRevisions are those that the suite has lists of client scenarios of.
+var clientRevisions = []string{"2025-11-25", "2026-07-28"}
+
+// Subjects of a run: the fixture alone, toolcrib in front of it, and toolcrib in front of the suite's own
+// servers.
 const (
-	fixture  = "fixture"
-	toolcrib = "toolcrib"
+	fixture    = "fixture"
+	toolcrib   = "toolcrib"
+	clientSide = "client"
 )
 
 func expectationPath(subject, revision string) string {
@@ -49,18 +54,29 @@ This page is generated from the results that the tests hold toolcrib to; ` + "`m
 
 The [MCP conformance suite](https://www.npmjs.com/package/@modelcontextprotocol/conformance) {{.Suite}} runs its
 server scenarios against ` + "`toolcrib serve`" + ` in front of the Go SDK's fixture server, whose tools keep their
-names (` + "`prefix: none`" + `). The column *fixture* is the same suite against that server alone, so that a
+names (` + "`prefix: none`" + `) and whose sessions have connections of their own (` + "`session: per_session`" + `). The column *fixture* is the same suite against that server alone, so that a
 scenario the fixture itself does not pass can be told from one that toolcrib does not pass yet. The numbers are
 checks passed of checks made; the suite leaves out checks of what a server does not advertise. Only scenarios of the kind
 *required* count towards conformance.
 {{range .Revisions}}
-## Revision {{.Revision}}
+## Server, revision {{.Revision}}
 
 {{.RequiredPassed}} of {{.Required}} required scenarios pass. Checks passed/failed over all scenarios: {{.Sum}} (fixture alone {{.FixtureSum}}).
 
 | scenario | kind | fixture | toolcrib | failed checks |
 |---|---|---|---|---|
 {{range .Rows}}| {{.Scenario}} | {{.Kind}} | {{.Fixture}} | {{.Toolcrib}} | {{.Failing}} |
+{{end}}{{end}}
+The client scenarios run against a gateway in front of the suite's servers, used by a client of the Go SDK. Those below
+` + "`auth/`" + ` ask for OAuth towards a server, which toolcrib does not have yet.
+{{range .Clients}}
+## Client, revision {{.Revision}}
+
+{{.RequiredPassed}} of {{.Required}} required scenarios pass. Checks passed/failed over all scenarios: {{.Sum}}.
+
+| scenario | kind | toolcrib | failed checks |
+|---|---|---|---|
+{{range .Rows}}| {{.Scenario}} | {{.Kind}} | {{.Toolcrib}} | {{.Failing}} |
 {{end}}{{end}}`))
 
 type pageRevision struct {
@@ -81,12 +97,16 @@ func renderPage(t *testing.T) []byte {
 	var data struct {
 		Suite     string
 		Revisions []pageRevision
+		Clients   []pageRevision
 	}
 	data.Suite = peertest.Pinned(t, "@modelcontextprotocol/conformance")
 	for _, revision := range revisions {
 		alone := readExpectations(t, fixture, revision)
 		through := readExpectations(t, toolcrib, revision)
 		data.Revisions = append(data.Revisions, pageOf(revision, alone, through))
+	}
+	for _, revision := range clientRevisions {
+		data.Clients = append(data.Clients, pageOf(revision, nil, readExpectations(t, clientSide, revision)))
 	}
 	var out bytes.Buffer
 	if err := page.Execute(&out, data); err != nil {

@@ -1,5 +1,6 @@
-// Package conformance runs the server scenarios of the MCP conformance suite against toolcrib, and against
-// the bare fixture for comparison, and holds both to the results in testdata.
+// Package conformance runs the scenarios of the MCP conformance suite: those for servers against toolcrib,
+// and against the bare fixture for comparison, and those for clients against toolcrib with a client before
+// it. It holds all of them to the results in testdata.
 package conformance
 
 import (
@@ -35,18 +36,20 @@ func (r result) verdict() string {
 }
 
 var (
-	scenarioLine = regexp.MustCompile(`^([✓✗]) ([\w-]+): (\d+) passed, (\d+) failed$`)
-	totalLine    = regexp.MustCompile(`^Total: (\d+) passed, (\d+) failed$`)
-	unscoredLine = regexp.MustCompile(`^  [✓✗] ([\w-]+) \(([\w-]+)\)$`)
+	summaryLine  = regexp.MustCompile(`=== (SUITE )?SUMMARY ===`)
+	scenarioLine = regexp.MustCompile(`^([✓✗]) ([\w/-]+): (\d+) passed, (\d+) failed$`)
+	totalLine    = regexp.MustCompile(`^Total: (\d+) passed, (\d+) failed(, \d+ warnings)?$`)
+	unscoredLine = regexp.MustCompile(`^  [✓✗] ([\w/-]+) \(([\w-]+)\)$`)
 )
 
 // parseSummary reads the summary that the suite prints at its end. It fails when the summary is missing or
 // does not add up, so that a suite that broke off is never taken for one that passed.
 func parseSummary(output string) ([]result, error) {
-	_, summary, found := strings.Cut(output, "=== SUMMARY ===")
-	if !found {
+	head := summaryLine.FindStringIndex(output)
+	if head == nil {
 		return nil, fmt.Errorf("the suite printed no summary")
 	}
+	summary := output[head[1]:]
 	var results []result
 	total := ""
 	kinds := map[string]string{}
@@ -87,7 +90,7 @@ func sum(results []result) string {
 	return fmt.Sprintf("%d/%d", passed, failed)
 }
 
-const expectationHead = `# Server scenarios of the MCP conformance suite. Rewrite with: make conformance
+const expectationHead = `# Scenarios of the MCP conformance suite. Rewrite with: make conformance
 # verdict, checks passed, checks failed, kind, scenario; below a scenario its failed checks
 `
 

@@ -17,7 +17,7 @@ import (
 
 // checkTotals are the checks passed and failed by the fixture alone, as its authors and the suite's agree
 // on them. A run that differs means that the suite is misread, or that a pinned version moved.
-var checkTotals = map[string]string{"2025-11-25": "82/0", "2026-07-28": "165/30"}
+var checkTotals = map[string]string{"2025-06-18": "56/0", "2025-11-25": "82/0", "2026-07-28": "165/30"}
 
 // The page is written last, when an update has rewritten every file that it shows.
 func TestSuite(t *testing.T) {
@@ -25,14 +25,19 @@ func TestSuite(t *testing.T) {
 		t.Run(revision, func(t *testing.T) {
 			upstream := startFixture(t, revision)
 			t.Run(fixture, func(t *testing.T) {
-				results := hold(t, fixture, revision, upstream)
+				results := hold(t, fixture, revision, runServerSuite(t, revision, upstream))
 				if got := sum(results); got != checkTotals[revision] {
 					t.Errorf("checks passed/failed = %s, want %s", got, checkTotals[revision])
 				}
 			})
 			t.Run(toolcrib, func(t *testing.T) {
-				hold(t, toolcrib, revision, startGateway(t, upstream))
+				hold(t, toolcrib, revision, runServerSuite(t, revision, startGateway(t, upstream)))
 			})
+		})
+	}
+	for _, revision := range clientRevisions {
+		t.Run(revision+" client", func(t *testing.T) {
+			hold(t, clientSide, revision, runClientSuite(t, revision))
 		})
 	}
 	if *update {
@@ -62,6 +67,7 @@ func startGateway(t *testing.T, upstream string) string {
       transport_mode: streamable_http
       url: %s
       prefix: none
+      session: per_session
 `, upstream)
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -71,10 +77,9 @@ func startGateway(t *testing.T, upstream string) string {
 	return peertest.Start(t, cmd).Line(t, `^listening on (http://\S+)`)[1] + "/mcp"
 }
 
-// hold runs the suite against url and compares with the expectations of subject, or rewrites them.
-func hold(t *testing.T, subject, revision, url string) []result {
+// hold compares results with the expectations of subject, or rewrites them.
+func hold(t *testing.T, subject, revision string, results []result) []result {
 	t.Helper()
-	results := runSuite(t, revision, url)
 	path := expectationPath(subject, revision)
 	if *update {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -91,29 +96,50 @@ func hold(t *testing.T, subject, revision, url string) []result {
 	return results
 }
 
-// runSuite runs every server scenario of the revision, scored or not. The suite's exit status says whether
-// a scored scenario failed, which the caller decides from the results.
-func runSuite(t *testing.T, revision, url string) []result {
+// runServerSuite runs every server scenario of the revision against url.
+func runServerSuite(t *testing.T, revision, url string) []result {
+	t.Helper()
+	return runSuite(t, "server-", "server", "--url", url, selection(revision), revision)
+}
+
+// runClientSuite runs every client scenario of the revision against toolcrib with a client before it.
+func runClientSuite(t *testing.T, revision string) []result {
+	t.Helper()
+	command := peertest.Build(t, "./test/conformance/client")
+	return runSuite(t, "", "client", "--command", command, selection(revision), revision)
+}
+
+// runSuite runs scenarios, scored or not. The records of one are kept under its name behind prefix. The
+// suite's exit status says whether a scored scenario failed, which the caller decides from the results.
+func runSuite(t *testing.T, prefix string, args ...string) []result {
 	t.Helper()
 	dir := t.TempDir()
-	suite := peertest.Start(t, exec.Command(peertest.Node(t),
-		peertest.NPM(t, "@modelcontextprotocol/conformance/dist/index.js"),
-		"server", "--url", url, "--requirements", revision, "--output-dir", dir))
+	args = append([]string{peertest.NPM(t, "@modelcontextprotocol/conformance/dist/index.js")}, args...)
+	suite := peertest.Start(t, exec.Command(peertest.Node(t), append(args, "--output-dir", dir)...))
 	exit := suite.Wait(t)
 	results, err := parseSummary(suite.Stdout())
 	if err != nil {
 		t.Fatalf("%v (exit: %v)\n%s", err, exit, suite.Output())
 	}
 	for i := range results {
-		results[i].Failing = failedChecks(t, dir, results[i])
+		results[i].Failing = failedChecks(t, dir+string(filepath.Separator)+prefix, results[i])
 	}
 	return results
 }
 
+// selection is the option of the suite that selects the scenarios of a revision. It keeps lists of what
+// is required from 2025-11-25 on; of a revision before, all scenarios are.
+func selection(revision string) string {
+	if revision < "2025-11-25" {
+		return "--spec-version"
+	}
+	return "--requirements"
+}
+
 // failedChecks reads the ids of the failed checks from the record that the suite keeps for each scenario.
-func failedChecks(t *testing.T, dir string, r result) []string {
+func failedChecks(t *testing.T, under string, r result) []string {
 	t.Helper()
-	records, err := filepath.Glob(filepath.Join(dir, "server-"+r.Scenario+"-[0-9][0-9][0-9][0-9]-*", "checks.json"))
+	records, err := filepath.Glob(filepath.Join(under+r.Scenario+"-[0-9][0-9][0-9][0-9]-*", "checks.json"))
 	if err != nil || len(records) != 1 {
 		t.Fatalf("%s: the suite left %d records (%v)", r.Scenario, len(records), err)
 	}
