@@ -29,6 +29,9 @@ type Options struct {
 	// Sources returns the state of the sources that the caller may see. Nil
 	// means that there are none to show.
 	Sources func(context.Context) []Source
+	// Unmatched returns the names of entries of the configuration that no tool
+	// has. Nil means that there are none.
+	Unmatched func(context.Context) []string
 	// MaxBodyBytes bounds a request. 0 means DefaultMaxBodyBytes.
 	MaxBodyBytes int64
 }

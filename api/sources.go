@@ -7,7 +7,7 @@ type Source struct {
 	Name string `json:"name"`
 	// Kind is "mcp", "openapi", "http_manifest" and the like.
 	Kind string `json:"kind"`
-	// State is a word such as "ready", "connecting" or "down".
+	// State is a word such as "ready", "connecting", "down" or "replacing".
 	State string `json:"state"`
 	// Error says why the source is not ready, or is empty.
 	Error string `json:"error,omitempty"`
@@ -15,6 +15,9 @@ type Source struct {
 	Tools int `json:"tools"`
 	// Refused lists tools that could not be taken.
 	Refused []RefusedTool `json:"refused,omitempty"`
+	// Unmatched lists keys of the source's settings that name tools which it
+	// does not have.
+	Unmatched []string `json:"unmatched,omitempty"`
 }
 
 // RefusedTool is a tool of a source that is not in the catalog, and why.
@@ -26,6 +29,9 @@ type RefusedTool struct {
 // SourcesResponse lists sources in the order of the configuration.
 type SourcesResponse struct {
 	Sources []Source `json:"sources"`
+	// UnmatchedEntries are names of entries of the configuration that no tool
+	// has.
+	UnmatchedEntries []string `json:"unmatched_entries,omitempty"`
 }
 
 // Sources returns the state of the sources that the caller on ctx may see.
@@ -33,6 +39,9 @@ func (s *Server) Sources(ctx context.Context) (*SourcesResponse, error) {
 	resp := &SourcesResponse{Sources: []Source{}}
 	if s.opts.Sources != nil {
 		resp.Sources = present(s.opts.Sources(ctx))
+	}
+	if s.opts.Unmatched != nil {
+		resp.UnmatchedEntries = s.opts.Unmatched(ctx)
 	}
 	return resp, nil
 }

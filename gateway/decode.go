@@ -17,14 +17,18 @@ import (
 func Load(path string) (*Config, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("gateway: %w", err)
+		return nil, unreadable(path, err)
 	}
 	defer f.Close()
 	data, err := io.ReadAll(io.LimitReader(f, maxFileBytes+1))
 	if err != nil {
-		return nil, fmt.Errorf("gateway: %w", err)
+		return nil, unreadable(path, err)
 	}
 	return Parse(path, data)
+}
+
+func unreadable(path string, err error) error {
+	return fmt.Errorf("the configuration %s cannot be read: %w", path, bare(err))
 }
 
 // Parse checks the text of a configuration file and returns what it says.

@@ -20,11 +20,9 @@ func (g *Gateway) openEntrances() {
 		MaxBody:        cfg.Limits.MaxMessageBytes,
 		Logger:         g.log,
 	})
-	g.api = api.New(g.cat, &api.Options{
-		Authenticate: g.apiCaller,
-		Sources:      g.apiSources,
-		MaxBodyBytes: cfg.Limits.MaxMessageBytes,
-	})
+	opts := g.apiOptions()
+	opts.Authenticate = g.apiCaller
+	g.api = api.New(g.cat, opts)
 }
 
 func (g *Gateway) closeEntrances(ctx context.Context) error { return g.mcp.Shutdown(ctx) }
@@ -40,11 +38,23 @@ func (g *Gateway) apiCaller(r *http.Request) (context.Context, error) {
 	return g.local(r.Context(), "api"), nil
 }
 
+// LocalAPI returns the JSON protocol for Go callers: each call is made for the
+// caller on its context, such as that of LocalContext.
+func (g *Gateway) LocalAPI() *api.Server { return api.New(g.cat, g.apiOptions()) }
+
+func (g *Gateway) apiOptions() *api.Options {
+	return &api.Options{
+		Sources:      g.apiSources,
+		Unmatched:    func(context.Context) []string { return g.unmatchedEntries() },
+		MaxBodyBytes: g.config().Limits.MaxMessageBytes,
+	}
+}
+
 // apiSources are the sources in the words of the JSON protocol.
 func (g *Gateway) apiSources(context.Context) []api.Source {
 	var out []api.Source
 	for _, s := range g.Sources() {
-		row := api.Source{Name: s.Name, Kind: s.Kind, State: s.State, Error: s.Error, Tools: s.Tools}
+		row := api.Source{Name: s.Name, Kind: s.Kind, State: s.State, Error: s.Error, Tools: s.Tools, Unmatched: s.Unmatched}
 		for _, r := range s.Refused {
 			row.Refused = append(row.Refused, api.RefusedTool(r))
 		}

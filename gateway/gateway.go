@@ -223,6 +223,20 @@ func (g *Gateway) expect(entries []Entry) {
 // PendingEntries returns the names of tools.entries that no tool has yet.
 func (g *Gateway) PendingEntries() []string { return g.waiting.missing(g.cat) }
 
+// unmatchedEntries are the pending entries whose tool cannot be one of a source
+// that is not ready: those are most likely mistakes.
+func (g *Gateway) unmatchedEntries() []string {
+	var later []*source
+	for _, s := range g.running() {
+		if s.status().State != SourceReady {
+			later = append(later, s)
+		}
+	}
+	return slices.DeleteFunc(g.PendingEntries(), func(name string) bool {
+		return slices.ContainsFunc(later, func(s *source) bool { return s.spec.canBring(name) })
+	})
+}
+
 func (g *Gateway) config() *Config {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -30,19 +30,22 @@ func (g *Gateway) Handler() http.Handler {
 type state struct {
 	Status  string        `json:"status"`
 	Sources []sourceBrief `json:"sources,omitempty"`
+	// UnmatchedEntries are names of tools.entries that no tool has.
+	UnmatchedEntries []string `json:"unmatched_entries,omitempty"`
 }
 
 type sourceBrief struct {
-	Name  string `json:"name"`
-	State string `json:"state"`
+	Name      string   `json:"name"`
+	State     string   `json:"state"`
+	Unmatched []string `json:"unmatched,omitempty"`
 }
 
 // readyz answers 200 once every source had its first attempt, and 503 before
 // and while the gateway drains.
 func (g *Gateway) readyz(w http.ResponseWriter, _ *http.Request) {
-	status, body := http.StatusOK, state{Status: "ready"}
+	status, body := http.StatusOK, state{Status: "ready", UnmatchedEntries: g.unmatchedEntries()}
 	for _, s := range g.Sources() {
-		body.Sources = append(body.Sources, sourceBrief{s.Name, s.State})
+		body.Sources = append(body.Sources, sourceBrief{s.Name, s.State, s.Unmatched})
 		if s.State == SourceConnecting {
 			status, body.Status = http.StatusServiceUnavailable, "starting"
 		}

@@ -26,16 +26,21 @@ func keysOf(t reflect.Type) keys {
 // expectedKey names the known word that is nearest to got, or all of them when
 // none is near.
 func expectedKey(got string, known []string) string {
+	if best := nearestName(got, known); best != "" {
+		return best
+	}
+	return oneOf(known)
+}
+
+// nearestName is the known word that is near to got, or nothing.
+func nearestName(got string, known []string) string {
 	best, distance := "", 1+max(1, len(got)/3)
 	for _, name := range known {
 		if d := editDistance(got, name); d < distance {
 			best, distance = name, d
 		}
 	}
-	if best != "" {
-		return best
-	}
-	return oneOf(known)
+	return best
 }
 
 func oneOf(words []string) string {

@@ -8,6 +8,8 @@ import (
 	"log/slog"
 	"math/rand/v2"
 	"reflect"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,10 +26,21 @@ type sourceSpec struct {
 	// health, when not nil, says what is wrong with a provider that had been
 	// connected, or nothing.
 	health func(tools.ToolProvider) string
+	// unmatched, when not nil, says which keys of the settings name tools that
+	// a provider does not have, each with its key.
+	unmatched func(tools.ToolProvider, []tools.ToolDescriptor) []string
 	// check, when not nil, reads the local document that the configuration
 	// names at the place document, and returns what is wrong in it.
-	check    func(context.Context) error
-	document string
+	check func(context.Context) error
+	// local, when not nil, reads the document on this machine that alone says
+	// which tools the source has.
+	local func(context.Context) (survey, error)
+	// at is the place of the source in the configuration, and document that
+	// of its document.
+	at, document string
+	// prefixes are what the names of the tools can begin with; none means
+	// anything.
+	prefixes []string
 }
 
 // key tells the sources of one configuration apart.
@@ -161,7 +174,11 @@ func (s *source) attempt(ctx context.Context) (err error) {
 	if r, ok := provider.(tools.Refuser); ok {
 		changes.Refused = append(r.Refused(), changes.Refused...)
 	}
-	s.succeeded(len(list), changes)
+	var unmatched []string
+	if s.spec.unmatched != nil {
+		unmatched = s.spec.unmatched(provider, list)
+	}
+	s.succeeded(changes, unmatched)
 	return nil
 }
 
@@ -229,7 +246,7 @@ func (s *source) left(name string) error {
 	return e
 }
 
-func (s *source) succeeded(found int, ch tools.Changes) {
+func (s *source) succeeded(ch tools.Changes, unmatched []string) {
 	refused := make([]Refused, 0, len(ch.Refused))
 	for _, r := range ch.Refused {
 		refused = append(refused, Refused{Name: r.Name, Reason: r.Err.Error()})
@@ -244,7 +261,12 @@ func (s *source) succeeded(found int, ch tools.Changes) {
 	s.before, s.served = nil, true
 	s.state.State, s.state.Error, s.state.Refused = SourceReady, "", refused
 	s.state.Tools = len(ch.Added) + len(ch.Updated) + ch.Unchanged
+	news := !slices.Equal(s.state.Unmatched, unmatched)
+	s.state.Unmatched = unmatched
 	s.mu.Unlock()
+	if news && len(unmatched) > 0 {
+		s.log.Warn("keys of the configuration name tools that the source does not have", "keys", strings.Join(unmatched, ", "))
+	}
 	if before != nil {
 		s.retire(before)
 	}
@@ -315,10 +337,10 @@ func (s *source) status() SourceState {
 	out := s.state
 	if s.before != nil {
 		now := s.before.status()
-		out.State, out.Tools, out.Refused = SourceReplacing, now.Tools, now.Refused
+		out.State, out.Tools, out.Refused, out.Unmatched = SourceReplacing, now.Tools, now.Refused, now.Unmatched
 		return out
 	}
-	out.Refused = append([]Refused(nil), s.state.Refused...)
+	out.Refused, out.Unmatched = append([]Refused(nil), s.state.Refused...), slices.Clone(s.state.Unmatched)
 	if out.State != SourceReady || s.spec.health == nil || s.provider == nil {
 		return out
 	}

@@ -98,7 +98,8 @@ func (s *specs) mcpServer(m *MCPServer, at string) {
 		s.faults = append(s.faults, s.cfg.faultAt(at, err.Error(), ""))
 		return
 	}
-	s.list = append(s.list, sourceSpec{name: m.Name, kind: kindMCP, settings: cfg, health: mcpHealth,
+	s.list = append(s.list, sourceSpec{name: m.Name, kind: kindMCP, at: at, settings: cfg, health: mcpHealth,
+		prefixes: m.prefixes(), unmatched: m.unmatched,
 		open: func(log *slog.Logger) (tools.ToolProvider, error) {
 			own := cfg
 			own.Logger = log
@@ -175,10 +176,11 @@ func (s *specs) openAPI(o *OpenAPI, at string) {
 		s.faults = append(s.faults, s.cfg.faultAt(at, err.Error(), ""))
 		return
 	}
-	spec := sourceSpec{name: o.Name, kind: kindOpenAPI, settings: settings,
+	spec := sourceSpec{name: o.Name, kind: kindOpenAPI, at: at, document: at + ".document", settings: settings,
+		prefixes: prefixesOf(o.Prefix, o.Name), unmatched: unmatchedPatterns,
 		open: func(*slog.Logger) (tools.ToolProvider, error) { return httptool.NewOpenAPI(cfg) }}
 	if !strings.Contains(cfg.Document, "://") {
-		spec.document, spec.check = at+".document", checkOpenAPI(cfg)
+		spec.check, spec.local = checkOpenAPI(cfg), surveyOpenAPI(cfg)
 	}
 	s.list = append(s.list, spec)
 }
@@ -245,8 +247,9 @@ func (s *specs) manifest(m *HTTPManifest, at string) {
 		return
 	}
 	settings := manifestSettings{HTTPManifest: *m, document: stamp(cfg.File)}
-	s.list = append(s.list, sourceSpec{name: cfg.Name, kind: kindManifest, settings: settings,
-		open: func(*slog.Logger) (tools.ToolProvider, error) { return httptool.NewManifest(cfg) }})
+	s.list = append(s.list, sourceSpec{name: cfg.Name, kind: kindManifest, at: at, document: at + ".file", settings: settings,
+		local: surveyManifest(cfg),
+		open:  func(*slog.Logger) (tools.ToolProvider, error) { return httptool.NewManifest(cfg) }})
 }
 
 type manifestSettings struct {

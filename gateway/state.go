@@ -13,7 +13,7 @@ const (
 type SourceState struct {
 	// Name is the source's name in the configuration.
 	Name string `json:"name"`
-	// Kind is "mcp", "openapi" or "http_manifest".
+	// Kind is "mcp", "openapi", "http_manifest" or "a2a".
 	Kind string `json:"kind"`
 	// State is one of the Source constants.
 	State string `json:"state"`
@@ -23,6 +23,9 @@ type SourceState struct {
 	Tools int `json:"tools"`
 	// Refused lists tools that could not be registered, each with the reason.
 	Refused []Refused `json:"refused,omitempty"`
+	// Unmatched lists keys of the source's settings that name tools which it
+	// does not have, such as `include "creat_*"`.
+	Unmatched []string `json:"unmatched,omitempty"`
 }
 
 // Refused is a tool that could not be registered, and why.

@@ -77,14 +77,18 @@ func noCommand(cmd *cobra.Command, args []string) error {
 // arity accepts between least and most arguments.
 func arity(least, most int) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		expected := fmt.Sprint(least)
+		if len(args) >= least && len(args) <= most {
+			return nil
+		}
+		expected := fmt.Sprint(most)
 		if least < most {
 			expected = fmt.Sprintf("%d or %d", least, most)
 		}
-		if len(args) < least || len(args) > most {
-			return usageError{fmt.Errorf("expected %s arguments, found %d\nUsage: %s", expected, len(args), cmd.UseLine())}
+		noun := "arguments"
+		if least == 1 && most == 1 {
+			noun = "argument"
 		}
-		return nil
+		return usageError{fmt.Errorf("expected %s %s, found %d\nUsage: %s", expected, noun, len(args), cmd.UseLine())}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolcrib/toolcrib/api"
 	"github.com/toolcrib/toolcrib/gateway"
 )
 
@@ -44,12 +45,26 @@ func (a *app) sourcesCommand() *cobra.Command {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", row.Name, row.Kind, row.State, row.Tools, len(row.Refused),
 					orDash(firstLine(row.Error, errorWidth)))
 			}
+			a.warnOfKeys(resp)
 			return w.Flush()
 		},
 	}
 	t.addFlags(cmd)
 	o.addFlag(cmd)
 	return cmd
+}
+
+// warnOfKeys says on stderr which keys of the configuration name tools that are
+// not there.
+func (a *app) warnOfKeys(resp *api.SourcesResponse) {
+	for _, row := range resp.Sources {
+		for _, key := range row.Unmatched {
+			fmt.Fprintf(a.errOut, "toolcrib: source %s: %s matches nothing\n", row.Name, printable(key))
+		}
+	}
+	for _, name := range resp.UnmatchedEntries {
+		fmt.Fprintf(a.errOut, "toolcrib: tools.entries: no tool is named %q\n", name)
+	}
 }
 
 // warnOfSources says on stderr which sources are not there, so that a tool

@@ -133,8 +133,7 @@ func (a *app) openConfig(ctx context.Context, file string, ready func(*gateway.G
 		shut()
 		return nil, err
 	}
-	own := api.New(g.Catalog(), &api.Options{Sources: func(context.Context) []api.Source { return sourcesOf(g) }})
-	return &session{crib: own, ctx: g.LocalContext(ctx), close: shut}, nil
+	return &session{crib: g.LocalAPI(), ctx: g.LocalContext(ctx), close: shut}, nil
 }
 
 // await waits until ready reports true after a change of the catalog, or every
@@ -157,18 +156,6 @@ func await(ctx context.Context, g *gateway.Gateway, ready func(*gateway.Gateway)
 		}
 	}
 	return nil
-}
-
-func sourcesOf(g *gateway.Gateway) []api.Source {
-	var out []api.Source
-	for _, s := range g.Sources() {
-		row := api.Source{Name: s.Name, Kind: s.Kind, State: s.State, Error: s.Error, Tools: s.Tools}
-		for _, r := range s.Refused {
-			row.Refused = append(row.Refused, api.RefusedTool{Name: r.Name, Reason: r.Reason})
-		}
-		out = append(out, row)
-	}
-	return out
 }
 
 // sayWhere adds to the failure to reach a server that nobody named what the

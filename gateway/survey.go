@@ -1,0 +1,142 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/tools/httptool"
+)
+
+// survey is what the document of a source says of its tools before the source
+// is started.
+type survey struct {
+	names     []string
+	unmatched []string // keys that name tools which are not there
+	private   []string // why operations are refused that allow_private would permit
+}
+
+func surveyOpenAPI(cfg httptool.OpenAPIConfig) func(context.Context) (survey, error) {
+	return func(ctx context.Context) (survey, error) {
+		p, err := httptool.NewOpenAPI(cfg)
+		if err != nil {
+			return survey{}, err
+		}
+		return surveyOf(ctx, p)
+	}
+}
+
+func surveyManifest(cfg httptool.ManifestConfig) func(context.Context) (survey, error) {
+	return func(ctx context.Context) (survey, error) {
+		p, err := httptool.NewManifest(cfg)
+		if err != nil {
+			return survey{}, err
+		}
+		return surveyOf(ctx, p)
+	}
+}
+
+// surveyOf asks a provider that needs no connection, and closes it.
+func surveyOf(ctx context.Context, p tools.ToolProvider) (survey, error) {
+	list, err := p.Discover(ctx)
+	out := survey{unmatched: unmatchedPatterns(p, list)}
+	for i := range list {
+		out.names = append(out.names, list[i].Tool.Name)
+	}
+	if r, ok := p.(tools.Refuser); ok {
+		for _, refused := range r.Refused() {
+			if errors.Is(refused.Err, httptool.ErrPrivateHost) && !slices.Contains(out.private, refused.Err.Error()) {
+				out.private = append(out.private, refused.Err.Error())
+			}
+		}
+	}
+	return out, errors.Join(err, p.Close(ctx))
+}
+
+// prefixesOf is what the names of an HTTP source's tools begin with.
+func prefixesOf(configured, name string) []string {
+	switch configured {
+	case "":
+		return []string{name + "_"}
+	case "none":
+		return nil
+	}
+	return []string{configured}
+}
+
+// prefixes are what the names of the server's tools can begin with: those of
+// resources and prompts always begin with its name.
+func (m *MCPServer) prefixes() []string {
+	switch m.Prefix {
+	case "":
+		return []string{m.Name + "_"}
+	case "none":
+		return nil
+	}
+	return []string{m.Prefix, m.Name + "_"}
+}
+
+// canBring reports whether a tool of that name could be the source's.
+func (s *sourceSpec) canBring(name string) bool {
+	return len(s.prefixes) == 0 || slices.ContainsFunc(s.prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
+}
+
+// unmatchedPatterns names the patterns of include that match nothing, as the
+// provider knows them.
+func unmatchedPatterns(p tools.ToolProvider, _ []tools.ToolDescriptor) []string {
+	u, ok := p.(interface{ Unmatched() []string })
+	if !ok {
+		return nil
+	}
+	var out []string
+	for _, pattern := range u.Unmatched() {
+		out = append(out, fmt.Sprintf("include %q", pattern))
+	}
+	return out
+}
+
+// unmatched names the patterns of include that bring no tool, and the keys of
+// tool_policies that are no tool's.
+func (m *MCPServer) unmatched(_ tools.ToolProvider, list []tools.ToolDescriptor) []string {
+	known := map[string]bool{}
+	for i := range list {
+		t := &list[i].Tool
+		known[t.SourceName], known[t.Name] = true, true
+		for _, prefix := range m.prefixes() {
+			known[strings.TrimPrefix(t.Name, prefix)] = true
+		}
+	}
+	var out []string
+	for _, pattern := range m.Include {
+		if !matchesAny(pattern, known) {
+			out = append(out, fmt.Sprintf("include %q", pattern))
+		}
+	}
+	for name := range m.ToolPolicies {
+		if !known[name] {
+			out = append(out, fmt.Sprintf("tool_policies %q", name))
+		}
+	}
+	slices.Sort(out)
+	return out
+}
+
+// matchesAny reports whether a pattern, in which "*" stands for any characters
+// and "?" for one, matches one of the names.
+func matchesAny(pattern string, names map[string]bool) bool {
+	quoted := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(pattern))
+	re, err := regexp.Compile(`(?s)\A` + quoted + `\z`)
+	if err != nil {
+		return true // nothing can be said
+	}
+	for name := range names {
+		if re.MatchString(name) {
+			return true
+		}
+	}
+	return false
+}
