@@ -19,7 +19,7 @@ const (
 )
 
 // secrets are the variables that the pages' configurations refer to.
-var secrets = []string{"GITHUB_TOKEN=secret-1", "CRM_TOKEN=secret-2", "PETS_KEY=secret-3", "TRAVEL_TOKEN=secret-4"}
+var secrets = []string{"GITHUB_TOKEN=secret-1", "CRM_TOKEN=secret-2", "PETS_KEY=secret-3", "TRAVEL_TOKEN=secret-4", "WEATHER_KEY=secret-5"}
 
 func TestCommandsOfThePages(t *testing.T) {
 	binary := peertest.Build(t, "./cmd/toolcrib")
