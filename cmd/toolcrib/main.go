@@ -8,8 +8,13 @@ package main
 
 import (
 	"os"
+	"os/signal"
+	"syscall"
 )
 
 func main() {
+	// A reader of our output that goes away must not end the program before
+	// its children have ended: the write fails instead.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
 	os.Exit(run(os.Args[1:], &app{in: os.Stdin, out: os.Stdout, errOut: os.Stderr}))
 }
