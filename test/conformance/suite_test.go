@@ -23,14 +23,14 @@ var checkTotals = map[string]string{"2025-06-18": "56/0", "2025-11-25": "82/0", 
 func TestSuite(t *testing.T) {
 	for _, revision := range revisions {
 		t.Run(revision, func(t *testing.T) {
-			upstream := startFixture(t, revision)
 			t.Run(fixture, func(t *testing.T) {
-				results := hold(t, fixture, revision, runServerSuite(t, revision, upstream))
+				results := hold(t, fixture, revision, runServerSuite(t, revision, startFixture(t, revision)))
 				if got := sum(results); got != checkTotals[revision] {
 					t.Errorf("checks passed/failed = %s, want %s", got, checkTotals[revision])
 				}
 			})
 			t.Run(toolcrib, func(t *testing.T) {
+				upstream := startFixture(t, revision) // a new one: a run leaves tools and prompts behind
 				hold(t, toolcrib, revision, runServerSuite(t, revision, startGateway(t, upstream)))
 			})
 		})
