@@ -23,7 +23,8 @@ type ClientOptions struct {
 
 // Client speaks the protocol with a server. It is safe for concurrent use.
 type Client struct {
-	base string
+	base  string
+	shown string // without what may be secret in it
 	http *http.Client
 }
 
@@ -32,14 +33,29 @@ type Client struct {
 func NewClient(base string, opts *ClientOptions) (*Client, error) {
 	u, err := url.Parse(base)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, fmt.Errorf("%q is not the URL of a server: expected something like http://127.0.0.1:7711", base)
+		return nil, fmt.Errorf("%q is not the URL of a server: expected something like http://127.0.0.1:7711", truncated(shownURL(u, base)))
 	}
-	c := &Client{base: strings.TrimSuffix(base, "/"), http: &http.Client{}}
+	c := &Client{base: strings.TrimSuffix(base, "/"), shown: shownURL(u, base), http: &http.Client{}}
 	if opts != nil && opts.HTTPClient != nil {
 		c.http = opts.HTTPClient
 	}
 	return c, nil
 }
+
+// shownURL returns a URL as it may be shown: without password and query.
+func shownURL(u *url.URL, raw string) string {
+	if u == nil || u.Scheme == "" {
+		raw, _, _ = strings.Cut(raw, "?")
+		if at := strings.LastIndexByte(raw, '@'); at >= 0 {
+			raw = raw[at+1:]
+		}
+		return raw
+	}
+	shown := url.URL{Scheme: u.Scheme, Host: u.Host, Path: strings.TrimSuffix(u.Path, "/")}
+	return shown.String()
+}
+
+func truncated(s string) string { return s[:min(len(s), 200)] }
 
 // List returns a page of the tools that the caller sees.
 func (c *Client) List(ctx context.Context, req ListRequest) (*ListResponse, error) {
@@ -121,16 +137,16 @@ func (c *Client) unreachable(err error) error {
 	case errors.Is(err, context.Canceled):
 		return newError(CodeCanceled, "the call was given up")
 	case errors.Is(err, context.DeadlineExceeded):
-		e := newError(CodeTimeout, "no answer in time from "+c.base+outcomeUnknown)
+		e := newError(CodeTimeout, "no answer in time from "+c.shown+outcomeUnknown)
 		e.OutcomeUnknown = true
 		return e
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return fmt.Errorf("nothing listens at %s: connection refused", c.base)
+		return fmt.Errorf("nothing listens at %s: connection refused", c.shown)
 	}
 	if ue, ok := errors.AsType[*url.Error](err); ok {
 		err = ue.Err
 	}
-	return fmt.Errorf("cannot reach %s: %w", c.base, err)
+	return fmt.Errorf("cannot reach %s: %w", c.shown, err)
 }
 
 func decodeAnswer[A any](resp *http.Response) (*A, error) {

@@ -167,3 +167,18 @@ func TestClientGivesUp(t *testing.T) {
 		t.Error("a call that was given up may have had its effect")
 	}
 }
+
+func TestSecretsOfTheServersURLAreNotShown(t *testing.T) {
+	c, err := api.NewClient("http://user:CANARY@127.0.0.1:1/?k=CANARY", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.List(t.Context(), api.ListRequest{}); err == nil || strings.Contains(err.Error(), "CANARY") || !strings.Contains(err.Error(), "http://127.0.0.1:1") {
+		t.Errorf("%v", err)
+	}
+	for _, bad := range []string{"user:CANARY@host?x=CANARY", "ftp://u:CANARY@h/?CANARY", "http://%zz:CANARY@h"} {
+		if _, err := api.NewClient(bad, nil); err == nil || strings.Contains(err.Error(), "CANARY") {
+			t.Errorf("%v", err)
+		}
+	}
+}

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode"
 )
 
 // ConfigError is one fault of a configuration.
@@ -38,13 +40,29 @@ func (e *ConfigError) Error() string {
 		fmt.Fprintf(&b, "%s: ", e.File)
 	}
 	if e.Path != "" {
-		b.WriteString(e.Path + ": ")
+		b.WriteString(shown(e.Path) + ": ")
 	}
-	b.WriteString(e.Problem)
+	b.WriteString(shown(e.Problem))
 	if e.Expected != "" {
 		b.WriteString("; expected " + e.Expected)
 	}
 	return b.String()
+}
+
+// maxShown bounds how much of a path or a problem is shown, in bytes.
+const maxShown = 400
+
+// shown returns text from a file in a form that a terminal can take: bounded,
+// and with what cannot be printed escaped.
+func shown(s string) string {
+	if len(s) > maxShown {
+		s = strings.ToValidUTF8(s[:maxShown], "") + "…"
+	}
+	if strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) && r != '\n' }) {
+		q := strconv.QuoteToGraphic(s)
+		return q[1 : len(q)-1]
+	}
+	return s
 }
 
 // ConfigErrors are all the faults of a configuration, in the order of the
