@@ -35,10 +35,11 @@ func (s *specs) utcp(u *UTCP, at string) {
 		s.faults = append(s.faults, s.cfg.faultAt(at, err.Error(), ""))
 		return
 	}
-	spec := sourceSpec{name: u.Name, kind: kindUTCP, settings: settings,
+	spec := sourceSpec{name: u.Name, kind: kindUTCP, at: at, document: at + ".manual", settings: settings,
+		prefixes: prefixesOf(u.Prefix, u.Name), unmatched: unmatchedPatterns,
 		open: func(*slog.Logger) (tools.ToolProvider, error) { return httptool.NewUTCP(cfg) }}
 	if !strings.Contains(cfg.Manual, "://") {
-		spec.document, spec.check = at+".manual", checkUTCP(cfg)
+		spec.check = checkUTCP(cfg)
 	}
 	s.list = append(s.list, spec)
 }

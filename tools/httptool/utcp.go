@@ -62,8 +62,9 @@ type UTCP struct {
 	server *url.URL
 	caller *caller
 
-	mu      sync.Mutex
-	refused []tools.Refusal
+	mu        sync.Mutex
+	refused   []tools.Refusal
+	unmatched []string
 }
 
 // NewUTCP checks the configuration and returns the source. The manual is read
@@ -111,9 +112,17 @@ func (s *UTCP) Discover(ctx context.Context) ([]tools.ToolDescriptor, error) {
 		return nil, err
 	}
 	s.mu.Lock()
-	s.refused = m.refused
+	s.refused, s.unmatched = m.refused, m.unmatched()
 	s.mu.Unlock()
 	return m.list, nil
+}
+
+// Unmatched returns the patterns of Include that matched no tool when the
+// manual was last read.
+func (s *UTCP) Unmatched() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.unmatched)
 }
 
 // Check reads the manual and reports every fault in it, as joined
@@ -145,7 +154,7 @@ func (s *UTCP) read(ctx context.Context, local bool) (*manualReader, error) {
 	if err := lib.open(or(s.cfg.Manual, s.cfg.Name), s.cfg.Content); err != nil {
 		return nil, err
 	}
-	m := &manualReader{UTCP: s, lib: lib, local: local, taken: map[string]bool{}}
+	m := &manualReader{UTCP: s, lib: lib, local: local, taken: map[string]bool{}, matched: map[string]bool{}}
 	if err := m.read(lib.root.root()); err != nil {
 		return nil, err
 	}
@@ -161,6 +170,23 @@ type manualReader struct {
 	list    []tools.ToolDescriptor
 	refused []tools.Refusal
 	taken   map[string]bool
+	matched map[string]bool // patterns of Include
+}
+
+// unmatched returns the patterns of Include that no tool has matched.
+func (m *manualReader) unmatched() []string {
+	return slices.DeleteFunc(slices.Clone(m.cfg.Include), func(pattern string) bool { return m.matched[pattern] })
+}
+
+// selects reports whether the patterns choose a tool with these tags and names,
+// and notes which ones do.
+func (m *manualReader) selects(tags []string, names ...string) bool {
+	for _, pattern := range m.cfg.Include {
+		if selected([]string{pattern}, nil, tags, names...) {
+			m.matched[pattern] = true
+		}
+	}
+	return selected(m.cfg.Include, m.cfg.Exclude, tags, names...)
 }
 
 // providerKeys are the members of a document that list providers, of which the

@@ -192,6 +192,23 @@ func TestManualLists(t *testing.T) {
 	}
 }
 
+func TestManualSelection(t *testing.T) {
+	content := manual(template("a.one", `"url":"https://a.example/1"`), template("a.two", `"url":"https://a.example/2"`),
+		`{"name":"b","tags":["x"],"tool_call_template":{"call_template_type":"http","url":"https://a.example/3"}}`)
+	src := utcp(t, httptool.UTCPConfig{Content: content, Include: []string{"a.*", "tag:x", "nope"}, Exclude: []string{"m_a.two"}, Prefix: "p."})
+	cat := attach(t, src)
+	if d := cmp.Diff([]string{"p.a.one", "p.a.two", "p.b"}, tools.VisibleNames(cat, tools.CatalogFilter{})); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"nope"}, src.Unmatched()); d != "" {
+		t.Error(d)
+	}
+	src = utcp(t, httptool.UTCPConfig{Content: content, Exclude: []string{"m_a.two", "tag:x"}})
+	if d := cmp.Diff([]string{"m_a.one"}, tools.VisibleNames(attach(t, src), tools.CatalogFilter{})); d != "" {
+		t.Error(d)
+	}
+}
+
 // TestCheckManual checks that only what is wrong is a fault, and that no
 // manual is fetched for it.
 func TestCheckManual(t *testing.T) {

@@ -35,7 +35,7 @@ func (m *manualReader) add(n node, space string, shared node) error {
 		Description: strings.TrimSpace(n.text("description")), Tags: (&operation{node: n}).tags(),
 		Source: m.SourceID(), Transport: tools.TransportHTTP, Namespace: m.cfg.Name, Policy: m.cfg.Policy,
 	}
-	if !selected(m.cfg.Include, m.cfg.Exclude, t.Tags, name, n.text("name"), t.Name) {
+	if !m.selects(t.Tags, name, n.text("name"), t.Name) {
 		return nil
 	}
 	if m.taken[t.Name] {
