@@ -13,7 +13,7 @@ const (
 type SourceState struct {
 	// Name is the source's name in the configuration.
 	Name string `json:"name"`
-	// Kind is "mcp", "openapi", "http_manifest" or "a2a".
+	// Kind is "mcp", "openapi", "utcp", "http_manifest" or "a2a".
 	Kind string `json:"kind"`
 	// State is one of the Source constants.
 	State string `json:"state"`
