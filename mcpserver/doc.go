@@ -7,6 +7,17 @@
 // about a tool, and what it answers, passes on as bytes: fields, content types
 // and numbers that this module does not know arrive as they were sent.
 //
+// Tools that are resources, resource templates or prompts ([tools.Kind]) are
+// listed, read and got by the methods that the protocol has for them, and by the
+// same door.
+//
+// # Questions
+//
+// A tool may ask its caller. A client of the stateful era is sent a request. In
+// the stateless era the question is the result of the client's request: the
+// call is parked, and goes on when the client makes the request again with its
+// answers and with the sealed state that names the call.
+//
 // # Failures
 //
 // One table decides how a failed call is answered:
