@@ -60,18 +60,25 @@ func unknownMember(at, key string, fields []field) error {
 	for i, f := range fields {
 		names[i] = f.name
 	}
-	message := at + ": unknown member"
-	if near := nearest(key, names); near != "" {
-		message += fmt.Sprintf(", did you mean %q?", near)
+	return newError(CodeInvalidRequest, unknown(at+": unknown member", nearest(key, names), names))
+}
+
+// unknown is the message about a word that is none of known, and the word that
+// was most likely meant, or none.
+func unknown(what, near string, known []string) string {
+	if near != "" {
+		what += fmt.Sprintf(", did you mean %q?", near)
+	} else {
+		what += "."
 	}
-	return newError(CodeInvalidRequest, message+" Expected: "+strings.Join(names, ", "))
+	return what + " Expected: " + strings.Join(known, ", ")
 }
 
 // wrongKind says what stands in the place of what was expected, by its kind
 // and never by its value.
 func wrongKind(at, expected string, raw []byte) error {
 	kind := rawjson.KindOf(raw)
-	if kind == rawjson.KindInvalid {
+	if kind == rawjson.KindInvalid || !rawjson.Valid(raw) {
 		return newError(CodeInvalidRequest, place(at)+"malformed JSON, expected "+expected)
 	}
 	return newError(CodeInvalidRequest, fmt.Sprintf("%sexpected %s, found %s", place(at), expected, kind))

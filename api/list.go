@@ -163,17 +163,13 @@ func (f *ListFilter) check() error {
 }
 
 func unknownWord(at, word string, known []string) error {
-	message := fmt.Sprintf("%s: unknown value %q", at, shorten(word))
-	if near := nearest(word, known); near != "" {
-		message += fmt.Sprintf(", did you mean %q?", near)
-	}
-	return newError(CodeInvalidRequest, message+" Expected: "+strings.Join(known, ", "))
+	return newError(CodeInvalidRequest, unknown(fmt.Sprintf("%s: unknown value %q", at, shorten(word)), nearest(word, known), known))
 }
 
 func transports() []string {
 	return []string{
 		string(tools.TransportInProcess), string(tools.TransportHTTP), string(tools.TransportMCP),
-		string(tools.TransportA2A), string(tools.TransportFlow), string(tools.TransportWorker),
+		string(tools.TransportA2A),
 	}
 }
 

@@ -87,7 +87,7 @@ func decodeNothing(raw []byte) (struct{}, error) { return struct{}{}, decodeObje
 // ServeHTTP answers a request below /v1/.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err := s.serve(w, r); err != nil {
-		writeError(w, err)
+		WriteError(w, err)
 	}
 }
 
@@ -120,11 +120,7 @@ func (s *Server) unknownMethod(path string) error {
 		known = append(known, p)
 	}
 	slices.Sort(known)
-	message := fmt.Sprintf("%s: unknown method", shorten(path))
-	if near := nearest(path, known); near != "" {
-		message += fmt.Sprintf(", did you mean %s?", near)
-	}
-	return newError(CodeUnknownMethod, message+" Expected: "+strings.Join(known, ", "))
+	return newError(CodeUnknownMethod, unknown(shorten(path)+": unknown method", nearest(path, known), known))
 }
 
 // readBody returns the request's JSON. A request without a body is one with an
@@ -203,7 +199,8 @@ func encode(v any) ([]byte, error) {
 	return buf.Bytes(), err
 }
 
-func writeError(w http.ResponseWriter, err error) {
+// WriteError answers a request with a failure as the protocol states it.
+func WriteError(w http.ResponseWriter, err error) {
 	e := ErrorFrom(err)
 	if e.RetryAfterMS > 0 {
 		w.Header().Set("Retry-After", strconv.FormatInt((e.RetryAfterMS+999)/1000, 10))

@@ -115,7 +115,7 @@ func (s *eventStream) finish(end outcome) {
 	case end.err == nil:
 		s.event(eventResult, end.resp.AppendJSON(nil))
 	case !s.begun:
-		writeError(s.w, end.err)
+		WriteError(s.w, end.err)
 	default:
 		body, _ := json.Marshal(errorBody{ErrorFrom(end.err)}) // strings and numbers always encode
 		s.event(eventError, body)

@@ -142,10 +142,10 @@ func (c *checker) entries(t *Tools) {
 }
 
 func (c *checker) builtIns(names []string) {
-	known := slices.Sorted(slices.Values(slices.Concat(builtin.Names(), laterBuiltIns)))
+	known := builtin.Names()
 	for i, name := range names {
 		at := fmt.Sprintf("tools.built_in[%d]", i)
-		if !slices.Contains(known, name) {
+		if !slices.Contains(known, name) && !slices.Contains(laterBuiltIns, name) {
 			c.fault(at, fmt.Sprintf("unknown built-in tool %q", clip(name)), oneOf(known))
 		} else if slices.Index(names, name) < i {
 			c.fault(at, fmt.Sprintf("%q stands twice", name), "it once")
@@ -163,7 +163,11 @@ func (c *checker) mcpServer(s *MCPServer, at string) {
 	case "streamable_http", "sse":
 		c.httpServer(s, at)
 	case "":
-		c.fault(at, "has neither command nor url, or both", "command for a stdio server or url for an HTTP server")
+		problem := "has neither command nor url"
+		if len(s.Command) > 0 {
+			problem = "has both command and url"
+		}
+		c.fault(at, problem, "command for a stdio server or url for an HTTP server")
 	}
 }
 

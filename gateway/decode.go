@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"strconv"
 	"strings"
+	"time"
 )
 
 // Load reads and checks a configuration file. What the file refers to, other
@@ -101,7 +102,7 @@ func (d *decoder) object(n *node, v reflect.Value, path string) {
 		at := join(path, f.key)
 		index, ok := known.index[f.key]
 		if !ok {
-			d.fault(&node{at: f.at}, at, "unknown key", expectedKey(f.key, known.names))
+			d.fault(&node{at: f.at}, at, "unknown key", insteadOf(f.key, known))
 			continue
 		}
 		d.value(f.value, v.Field(index), at)
@@ -127,7 +128,32 @@ func (d *decoder) mapping(n *node, v reflect.Value, path string) {
 	}
 }
 
+// insteadOf is what the file should have in the place of an unknown key.
+func insteadOf(key string, known keys) string {
+	if _, ok := known.index["command"]; ok && (key == "args" || key == "arguments") {
+		return "the arguments in command, behind the program: command: [PROGRAM, ARGUMENT, …]"
+	}
+	return expectedKey(key, known.names)
+}
+
+// asList is how a command that is one text is written. Its arguments are not
+// repeated, as one may be a secret.
+func asList(command string) string {
+	words := strings.Fields(command)
+	switch {
+	case len(words) == 0:
+		return listKind.String()
+	case len(words) == 1:
+		return "a list: [" + clip(words[0]) + "]"
+	}
+	return "a list: [" + clip(words[0]) + ", ARGUMENT, …]"
+}
+
 func (d *decoder) list(n *node, v reflect.Value, path string) {
+	if n.kind == stringKind && strings.HasSuffix(path, ".command") {
+		d.fault(n, path, "is "+n.kind.String(), asList(n.text))
+		return
+	}
 	if !d.is(n, listKind, path) {
 		return
 	}
@@ -185,7 +211,7 @@ func (d *decoder) integer(n *node, v reflect.Value, path string) {
 		if n.kind == floatKind {
 			problem = "is a fraction"
 		}
-		d.fault(n, path, problem, "a whole number")
+		d.fault(n, path, problem, wholeNumber(n, path))
 		return
 	}
 	i, err := strconv.ParseInt(n.text, 10, 64)
@@ -194,6 +220,18 @@ func (d *decoder) integer(n *node, v reflect.Value, path string) {
 		return
 	}
 	v.SetInt(i)
+}
+
+// wholeNumber is what stands in the place of n. A length of time is a number of
+// milliseconds.
+func wholeNumber(n *node, path string) string {
+	if !strings.HasSuffix(path, "_ms") {
+		return "a whole number"
+	}
+	if length, err := time.ParseDuration(n.text); err == nil && n.kind == stringKind {
+		return fmt.Sprintf("milliseconds: %d", length.Milliseconds())
+	}
+	return "a whole number of milliseconds"
 }
 
 func (d *decoder) number(n *node, v reflect.Value, path string) {

@@ -64,6 +64,8 @@ type Gateway struct {
 	end      context.CancelFunc
 	retiring sync.WaitGroup
 
+	opened *Config // what the entrances were made from
+
 	reloading sync.Mutex // held by one Reload or Close at a time
 	mu        sync.Mutex // guards what follows
 	cfg       *Config
@@ -85,7 +87,7 @@ func Open(ctx context.Context, cfg *Config, opts *Options) (*Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{opts: opts.resolved(), cfg: cfg, calls: newGate()}
+	g := &Gateway{opts: opts.resolved(), cfg: cfg, opened: cfg, calls: newGate()}
 	g.log, g.timeout = g.opts.Logger, cfg.Limits.connectTimeout()
 	g.life, g.end = context.WithCancel(context.Background())
 	g.waiting = newWaiting(g.log)

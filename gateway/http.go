@@ -10,6 +10,9 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/toolcrib/toolcrib/api"
+	"github.com/toolcrib/toolcrib/tools"
 )
 
 // Handler serves everything that the gateway offers over HTTP: MCP below /mcp,
@@ -69,19 +72,24 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 	hosts, origins := cfg.AllowedHosts, cfg.AllowedOrigins
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if addr, ok := r.Context().Value(http.LocalAddrContextKey).(net.Addr); ok && !sameMachine(addr) {
-			http.Error(w, "this address is reached by other machines, and there is no authentication", http.StatusForbidden)
+			forbid(w, "this address is reached by other machines, and there is no authentication")
 			return
 		}
 		if !allowedHost(r.Host, hosts) {
-			http.Error(w, "this Host is not served; add it to allowed_hosts", http.StatusForbidden)
+			forbid(w, "this Host is not served; add it to allowed_hosts")
 			return
 		}
 		if origin := r.Header.Get("Origin"); origin != "" && !allowedOrigin(origin, origins) {
-			http.Error(w, "pages of this Origin may not call; add it to allowed_origins", http.StatusForbidden)
+			forbid(w, "pages of this Origin may not call; add it to allowed_origins")
 			return
 		}
 		next.ServeHTTP(w, r)
 	})
+}
+
+// forbid refuses a request as the JSON protocol refuses one.
+func forbid(w http.ResponseWriter, message string) {
+	api.WriteError(w, &api.Error{Code: api.CodeDenied, Message: message, Class: tools.ErrClassPermanent})
 }
 
 // sameMachine reports whether addr is reached from this machine only: loopback, or

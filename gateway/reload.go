@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/toolcrib/toolcrib/tools/builtin"
 )
@@ -76,18 +79,22 @@ func (g *Gateway) addBuiltIns(before, after []string) (added []string, err error
 	return added, nil
 }
 
-// noteRestart says which changes wait for the next start.
+// noteRestart says which changes wait for the next start. A key that has what
+// the gateway was opened with waits for nothing.
 func (g *Gateway) noteRestart(before, after *Config) {
-	for key, changed := range map[string]bool{
-		"listen":          before.Listen != after.Listen,
-		"data_dir":        before.DataDir != after.DataDir,
-		"limits":          before.Limits != after.Limits,
-		"allowed_hosts":   !slices.Equal(before.AllowedHosts, after.AllowedHosts),
-		"allowed_origins": !slices.Equal(before.AllowedOrigins, after.AllowedOrigins),
-	} {
-		if changed {
+	was, is, runs := startKeys(before), startKeys(after), startKeys(g.opened)
+	for _, key := range slices.Sorted(maps.Keys(is)) {
+		if !reflect.DeepEqual(is[key], was[key]) && !reflect.DeepEqual(is[key], runs[key]) {
 			g.log.Warn("the change takes effect at the next start", "key", key)
 		}
+	}
+}
+
+// startKeys are the values that are used when the gateway is opened.
+func startKeys(c *Config) map[string]any {
+	return map[string]any{
+		"listen": c.Listen, "data_dir": c.DataDir, "limits": c.Limits,
+		"allowed_hosts": strings.Join(c.AllowedHosts, ","), "allowed_origins": strings.Join(c.AllowedOrigins, ","),
 	}
 }
 

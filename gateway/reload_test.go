@@ -161,6 +161,18 @@ func TestReloadFromADownSource(t *testing.T) {
 	awaitState(t, g, gateway.SourceDown, true)
 }
 
+// What is set back to what runs waits for no start.
+func TestReloadBackNeedsNoRestart(t *testing.T) {
+	book := &logbook{}
+	g := open(t, parse(t, "listen: 127.0.0.1:1"), &gateway.Options{Logger: book.logger()})
+	for _, port := range []string{"2", "1", "1"} {
+		reload(t, g, "listen: 127.0.0.1:"+port)
+	}
+	if n := strings.Count(book.String(), "key=listen"); n != 1 {
+		t.Errorf("the log speaks of listen %d times, want once:\n%s", n, book)
+	}
+}
+
 func TestReloadAfterClose(t *testing.T) {
 	g := open(t, nil, nil)
 	if err := errors.Join(g.Close(bounded(t)), g.Close(bounded(t))); err != nil {

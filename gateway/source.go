@@ -249,8 +249,9 @@ func (s *source) left(name string) error {
 func (s *source) succeeded(ch tools.Changes, unmatched []string) {
 	refused := make([]Refused, 0, len(ch.Refused))
 	for _, r := range ch.Refused {
-		refused = append(refused, Refused{Name: r.Name, Reason: r.Err.Error()})
-		s.log.Warn("a tool cannot be registered", "tool", r.Name, "reason", r.Err.Error())
+		why := strings.TrimPrefix(r.Err.Error(), "tools: ")
+		refused = append(refused, Refused{Name: r.Name, Reason: why})
+		s.log.Warn("a tool cannot be registered", "tool", r.Name, "reason", why)
 	}
 	if len(ch.Added)+len(ch.Updated)+len(ch.Removed) > 0 {
 		s.log.Info("the source's tools are in the catalog", "added", len(ch.Added), "updated", len(ch.Updated),
@@ -318,7 +319,7 @@ func reason(err error) string {
 	if e, ok := errors.AsType[*tools.Error](err); ok {
 		return e.SafeMessage()
 	}
-	return err.Error()
+	return strings.TrimPrefix(err.Error(), "tools: ")
 }
 
 // id is the source of the tools in the catalog, or empty when it was never

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/toolcrib/toolcrib/api"
@@ -70,7 +71,7 @@ func (a *app) explain(err error) {
 	if errors.Is(err, context.Canceled) {
 		err = errors.New("interrupted")
 	}
-	fmt.Fprintf(a.errOut, "toolcrib: %s\n", printable(err.Error()))
+	fmt.Fprintf(a.errOut, "toolcrib: %s\n", printable(strings.TrimPrefix(err.Error(), "gateway: ")))
 	if failed, ok := errors.AsType[*api.Error](err); ok && failed.RetryAfterMS > 0 {
 		fmt.Fprintf(a.errOut, "toolcrib: try again after %v\n", time.Duration(failed.RetryAfterMS)*time.Millisecond)
 	}

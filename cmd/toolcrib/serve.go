@@ -156,8 +156,8 @@ func startup(ctx context.Context, g *gateway.Gateway) (<-chan struct{}, context.
 func (s *service) announce(ctx context.Context) {
 	fmt.Fprintln(s.out, "listening on "+s.url)
 	for _, row := range s.gateway.Sources() {
-		if row.State != gateway.SourceReady {
-			s.logger.Warn("source is not ready", "source", row.Name, "state", row.State, "error", row.Error)
+		if row.State == gateway.SourceConnecting { // one that failed was told of then
+			s.logger.Warn("the source has not answered yet", "source", row.Name, "kind", row.Kind)
 		}
 	}
 	if s.plan.demo != nil {

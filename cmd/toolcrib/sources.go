@@ -45,8 +45,11 @@ func (a *app) sourcesCommand() *cobra.Command {
 				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", row.Name, row.Kind, row.State, row.Tools, len(row.Refused),
 					orDash(firstLine(row.Error, errorWidth)))
 			}
+			if err := w.Flush(); err != nil {
+				return err
+			}
 			a.warnOfKeys(resp)
-			return w.Flush()
+			return nil
 		},
 	}
 	t.addFlags(cmd)

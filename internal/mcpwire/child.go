@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
+	"syscall"
 	"time"
 )
 
@@ -66,7 +68,7 @@ func (t *ChildTransport) open(_ context.Context, c *Client) (link, error) {
 	l.cmd.Env = append([]string{}, t.Env...)
 	l.cmd.SysProcAttr = childAttributes()
 	if err := l.spawn(t); err != nil {
-		return nil, fmt.Errorf("mcpwire: starting %s: %w", t.Command[0], err)
+		return nil, fmt.Errorf("mcpwire: starting %s: %w", t.Command[0], startCause(err))
 	}
 	l.streamLink = streamLink{client: c, in: l.stdout, lines: newLineConn(l.stdin), cause: l.whyEnded}
 	l.start()
@@ -148,10 +150,34 @@ func (l *childLink) whyEnded(err error) error {
 	defer wait.Stop()
 	select {
 	case <-l.exited:
-		return fmt.Errorf("the server process ended: %s", l.cmd.ProcessState)
+		return errors.New(howEnded(l.cmd.ProcessState))
 	case <-wait.C:
 		return err
 	}
+}
+
+func howEnded(state *os.ProcessState) string {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		if status.Signal() == syscall.SIGKILL {
+			return "the server process was killed (signal 9)"
+		}
+		return fmt.Sprintf("the server process was ended by signal %d (%s)", int(status.Signal()), status.Signal())
+	}
+	return fmt.Sprintf("the server process ended: %s", state)
+}
+
+// startCause is why a program did not start, without its name, which the
+// caller says, and the name of the system call.
+func startCause(err error) error {
+	var path *fs.PathError
+	if errors.As(err, &path) && path.Op == "fork/exec" {
+		return path.Err
+	}
+	var found *exec.Error
+	if errors.As(err, &found) {
+		return found.Err
+	}
+	return err
 }
 
 // close ends the child and waits until nothing of it is left.

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/url"
 	"os/exec"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
@@ -161,5 +163,8 @@ func reasonOf(cause error) string {
 	if errors.As(cause, &ue) {
 		cause = ue.Err
 	}
-	return cause.Error()
+	if errors.Is(cause, syscall.EPIPE) {
+		return "the server reads no longer"
+	}
+	return strings.ReplaceAll(cause.Error(), "mcpwire: ", "")
 }

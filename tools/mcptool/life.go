@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"maps"
 	"os"
 	"slices"
@@ -52,15 +53,18 @@ func (s *Server) newUplink(l *lane) *uplink {
 	u.timeout = s.cfg.ConnectTimeout
 	u.open = func(ctx context.Context) (*mcpwire.Client, error) { return s.open(ctx, l) }
 	u.opened = func(c *connection, first bool) { s.opened(u, c, first) }
-	trouble := func(text, doing string, cause error) {
+	trouble := func(level slog.Level, text, doing string, cause error) {
 		e := s.connectFailure(u.ctx, cause, doing)
 		if l == nil {
 			s.note(e)
 		}
-		s.log.Warn(text, "error", e.Message)
+		s.log.Log(u.ctx, level, text, "error", e.Message)
 	}
-	u.failed = func(err error) { trouble("no connection to the MCP server", "connecting", err) }
-	u.lost = func(cause error) { trouble("connection to the MCP server lost", "the connection", &dialError{cause}) }
+	// Whoever asked for the connection is told why there is none.
+	u.failed = func(err error) { trouble(slog.LevelDebug, "no connection to the MCP server", "connecting", err) }
+	u.lost = func(cause error) {
+		trouble(slog.LevelWarn, "connection to the MCP server lost", "the connection", &dialError{cause})
+	}
 	u.unclear = func(err error) {
 		s.log.Warn("the connection to the MCP server did not end well", "error", s.secrets.clean(err.Error()))
 	}
