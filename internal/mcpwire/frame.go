@@ -48,6 +48,8 @@ type Frame struct {
 	Params json.RawMessage // nil when absent
 	Result json.RawMessage // of KindResult
 	Error  json.RawMessage // of KindError: the error object
+
+	nullID bool
 }
 
 // ScanFrame reads one message. The bytes are checked to be JSON, and members
@@ -60,8 +62,12 @@ func ScanFrame(data []byte) (Frame, error) {
 		return f, notAMessage(data)
 	}
 	version := false
+	var seen seenMembers
 	it := rawjson.Object(data)
 	for it.Next() {
+		if err := seen.once(&it, &f); err != nil {
+			return f, err
+		}
 		if err := f.member(&it, &version); err != nil {
 			return f, err
 		}
@@ -76,6 +82,42 @@ func ScanFrame(data []byte) (Frame, error) {
 		return f, Errorf(CodeInvalidRequest, `invalid request: "jsonrpc" must be "2.0"`)
 	}
 	return f, f.classify()
+}
+
+// scanIncoming is ScanFrame for what a client sends. The id null is neither
+// that of a request nor left out, as it is from a notification.
+func scanIncoming(data []byte) (Frame, error) {
+	f, err := ScanFrame(data)
+	if err == nil && f.nullID && f.Method != "" {
+		err = Errorf(CodeInvalidRequest, `invalid request: "id" must not be null; a notification has none`)
+	}
+	return f, err
+}
+
+// seenMembers are those of the members that decide what a request does and
+// that stood in the message already: two readers could each take another.
+type seenMembers struct{ id, method, params bool }
+
+func (s *seenMembers) once(it *rawjson.Iter, f *Frame) error {
+	var before *bool
+	switch {
+	case it.KeyIs("id"):
+		before = &s.id
+	case it.KeyIs("method"):
+		before = &s.method
+	case it.KeyIs("params"):
+		before = &s.params
+	default:
+		return nil
+	}
+	if !*before {
+		*before = true
+		return nil
+	}
+	if before == &s.id {
+		f.ID = ""
+	}
+	return Errorf(CodeInvalidRequest, "invalid request: the member %q is there twice", it.Key())
 }
 
 func notAMessage(data []byte) error {
@@ -118,6 +160,7 @@ func (f *Frame) setID(v []byte) error {
 	case rawjson.KindString, rawjson.KindNumber:
 		f.ID = ID(v)
 	case rawjson.KindNull: // the id of an answer to a request that could not be read
+		f.nullID = true
 	default:
 		return Errorf(CodeInvalidRequest, `invalid request: "id" must be a string or a number`)
 	}

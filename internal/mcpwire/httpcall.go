@@ -96,19 +96,7 @@ func (l *httpLink) readAnswer(ctx context.Context, cancel context.CancelFunc, k 
 // readBody reads a response body of up to max bytes and closes it.
 func readBody(resp *http.Response, max int64) ([]byte, error) {
 	defer resp.Body.Close()
-	if resp.ContentLength > max {
-		return nil, ErrTooLarge
-	}
-	if n := resp.ContentLength; n >= 0 {
-		body := make([]byte, n)
-		_, err := io.ReadFull(resp.Body, body)
-		return body, err
-	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, max+1))
-	if int64(len(body)) > max {
-		return nil, ErrTooLarge
-	}
-	return body, err
+	return readSized(resp.Body, resp.ContentLength, max)
 }
 
 // refused takes in a response with an error status: a JSON-RPC error in its

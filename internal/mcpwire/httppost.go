@@ -18,15 +18,17 @@ func (x *exchange) post() {
 		refuse(x.w, &Refusal{Status: http.StatusNotAcceptable, Message: "Accept must contain both application/json and text/event-stream"})
 		return
 	}
-	body, ok := x.readBody()
-	if !ok {
-		return
+	if body, ok := x.readBody(); ok {
+		x.admitted(func() { x.postBody(body) })
 	}
+}
+
+func (x *exchange) postBody(body []byte) {
 	if messages, batch, err := SplitBatch(body); batch {
 		x.postBatch(messages, err)
 		return
 	}
-	f, err := ScanFrame(body)
+	f, err := scanIncoming(body)
 	if err != nil {
 		x.refuseMessage(f.ID, err)
 		return
@@ -178,7 +180,7 @@ func (x *exchange) runBatch(sess *Session, messages []json.RawMessage, p *postSt
 	answers := make([]*answer, len(messages))
 	var work sync.WaitGroup
 	for i, m := range messages {
-		f, err := ScanFrame(m)
+		f, err := scanIncoming(m)
 		switch {
 		case err != nil:
 			answers[i] = newAnswer(f.ID, nil, err)

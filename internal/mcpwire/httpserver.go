@@ -3,7 +3,6 @@ package mcpwire
 import (
 	"context"
 	"errors"
-	"io"
 	"net/http"
 	"strconv"
 	"strings"
@@ -20,21 +19,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, asRefusal(err))
 		return
 	}
-	if !s.gate.enter() {
-		w.Header().Set("Retry-After", "1")
-		writeError(w, http.StatusServiceUnavailable, "", Errorf(CodeInternalError, "the server is shutting down"))
-		return
-	}
-	defer s.gate.leave()
 	x := &exchange{server: s, w: w, r: r, ctx: ctx, principal: principal}
 	stateless := EraOf(r.Header.Get(HeaderVersion)) == EraStateless
 	switch {
 	case r.Method == http.MethodPost:
 		x.post()
 	case r.Method == http.MethodGet && !stateless:
-		x.get()
+		x.admitted(x.get)
 	case r.Method == http.MethodDelete && !stateless:
-		x.delete()
+		x.admitted(x.delete)
 	default:
 		allow := "GET, POST, DELETE"
 		if stateless {
@@ -52,6 +45,22 @@ type exchange struct {
 	r         *http.Request
 	ctx       context.Context
 	principal string
+}
+
+// admitted serves the request, whose body has been read, unless the server is
+// shutting down.
+func (x *exchange) admitted(serve func()) {
+	if !x.server.gate.enter() {
+		x.refuseLate()
+		return
+	}
+	defer x.server.gate.leave()
+	serve()
+}
+
+func (x *exchange) refuseLate() {
+	x.w.Header().Set("Retry-After", "1")
+	writeError(x.w, http.StatusServiceUnavailable, "", Errorf(CodeInternalError, "the server is shutting down"))
 }
 
 func asRefusal(err error) *Refusal {
@@ -127,57 +136,6 @@ func (x *exchange) delete() {
 		sess.Close()
 		x.w.WriteHeader(http.StatusNoContent)
 	}
-}
-
-// readBody reads the request body, or answers why it cannot be used.
-func (x *exchange) readBody() ([]byte, bool) {
-	max := x.server.opts.MaxMessageBytes
-	body, err := readSized(x.r.Body, x.r.ContentLength, max)
-	switch {
-	case errors.Is(err, ErrTooLarge):
-		x.w.Header().Set("Connection", "close")
-		writeError(x.w, http.StatusRequestEntityTooLarge, "", Errorf(CodeInvalidRequest, "message exceeds %d bytes", max))
-	case err != nil:
-		x.refuseMessage("", Errorf(CodeParseError, "the request body could not be read"))
-	default:
-		return body, true
-	}
-	return nil, false
-}
-
-// trustedSize is how much memory is set aside for what a peer announces before
-// it has sent anything.
-const trustedSize = 1 << 20
-
-// readSized reads all of r, which announced size bytes, or -1, and may have up
-// to max.
-func readSized(r io.Reader, size, max int64) ([]byte, error) {
-	if size > max {
-		return nil, ErrTooLarge
-	}
-	if size < 0 {
-		body, err := io.ReadAll(io.LimitReader(r, max+1))
-		if int64(len(body)) > max {
-			return nil, ErrTooLarge
-		}
-		return body, err
-	}
-	body := make([]byte, min(size, trustedSize))
-	n, err := io.ReadFull(r, body)
-	if err != nil || int64(n) == size {
-		return body[:n], noEOF(err)
-	}
-	whole := make([]byte, size)
-	copy(whole, body)
-	_, err = io.ReadFull(r, whole[n:])
-	return whole, noEOF(err)
-}
-
-func noEOF(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
 }
 
 // accepts reports which of the two answers the client takes.

@@ -45,6 +45,8 @@ func (x *exchange) checkHeaders(f Frame, meta *requestMeta) error {
 	switch {
 	case version == "":
 		return Errorf(CodeHeaderMismatch, "header mismatch: the %s header is missing", HeaderVersion)
+	case !meta.versionSet && !knownVersion(version):
+		return unsupportedVersion(version)
 	case f.Kind == KindRequest && !meta.versionSet:
 		return Errorf(CodeInvalidParams, "missing or invalid _meta member %q", MetaProtocolVersion)
 	case meta.versionSet && version != meta.version:

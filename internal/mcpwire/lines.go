@@ -5,6 +5,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+
+	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
 // A lineReader reads newline-delimited messages of any length up to a limit.
@@ -13,11 +15,13 @@ type lineReader struct {
 	max int64
 }
 
-// errOverlong is a line beyond the limit, which has been skipped. It had this
-// id, if any, and a method if it was no answer.
+// errOverlong is a line beyond the limit, which has been skipped. It had a
+// member "id", whose value is empty where it is no id, and a method if it was
+// no answer.
 type errOverlong struct {
-	id     ID
-	method bool
+	id         ID
+	identified bool
+	method     bool
 }
 
 func (*errOverlong) Error() string { return ErrTooLarge.Error() }
@@ -42,16 +46,20 @@ func (r *lineReader) next() ([]byte, error) {
 }
 
 func (r *lineReader) line() ([]byte, error) {
-	var whole []byte
+	var whole chunks
 	for {
 		part, err := r.br.ReadSlice('\n')
-		if int64(len(whole)+len(part)) > r.max+1 {
-			return nil, r.skip(whole, part, err)
+		if int64(whole.size+len(part))-1 > r.max {
+			return nil, r.skip(whole.take(), part, err)
 		}
-		whole = append(whole, part...)
 		if !errors.Is(err, bufio.ErrBufferFull) {
-			return whole, err
+			if whole.size == 0 { // as nearly all are
+				return bytes.Clone(part), err
+			}
+			whole.write(part)
+			return whole.take(), err
 		}
+		whole.write(part)
 	}
 }
 
@@ -67,7 +75,7 @@ func (r *lineReader) skip(whole, part []byte, err error) error {
 	if err != nil && err != io.EOF {
 		return err
 	}
-	return &errOverlong{id: ID(f.found), method: f.method}
+	return &errOverlong{id: ID(f.found), identified: f.identified, method: f.method}
 }
 
 // An idFinder finds the id of a message that is too long to be kept, by
@@ -82,6 +90,8 @@ type idFinder struct {
 	key      string
 	found    []byte
 	method   bool
+
+	identified bool // there is a member "id"
 }
 
 const maxIDLength = 256
@@ -143,8 +153,21 @@ func (f *idFinder) endValue() {
 	if f.depth != 1 {
 		return
 	}
-	if f.key == `"id"` && len(f.text) < maxIDLength {
-		f.found = append([]byte(nil), f.text...)
+	if f.key == `"id"` {
+		f.found = validID(f.text)
+		if f.identified { // twice
+			f.found = nil
+		}
+		f.identified, f.key = true, ""
 	}
 	f.text = f.text[:0]
+}
+
+// validID returns a copy of text if it is the JSON of an id and was kept whole.
+func validID(text []byte) []byte {
+	kind := rawjson.KindOf(text)
+	if len(text) >= maxIDLength || kind != rawjson.KindString && kind != rawjson.KindNumber || !rawjson.Valid(text) {
+		return nil
+	}
+	return bytes.Clone(text)
 }

@@ -121,7 +121,7 @@ func (p *pipe) line(l readLine) (done bool, err error) {
 }
 
 func (p *pipe) overlong(e *errOverlong) {
-	if e.id == "" || !e.method {
+	if !e.identified || !e.method {
 		return
 	}
 	p.reply(newAnswer(e.id, nil, Errorf(CodeInvalidRequest, "message exceeds %d bytes", p.server.opts.MaxMessageBytes)))
@@ -168,7 +168,7 @@ func (p *pipe) runBatch(messages []json.RawMessage) {
 // in which they come, requests each on a goroutine of its own. done is called
 // when the message has been served.
 func (p *pipe) message(data []byte, reply func(*answer), done func()) {
-	f, err := ScanFrame(data)
+	f, err := scanIncoming(data)
 	if err != nil {
 		reply(newAnswer(f.ID, nil, err))
 		done()

@@ -120,7 +120,8 @@ func (c *Client) receiveRequest(f Frame, owner *call) {
 	})
 }
 
-func (c *Client) serveRequest(ctx context.Context, f Frame, owner *call) (json.RawMessage, error) {
+func (c *Client) serveRequest(ctx context.Context, f Frame, owner *call) (result json.RawMessage, err error) {
+	defer recovered(c.opts.Logger, f.Method, &err)
 	handle := c.opts.OnRequest
 	if owner != nil && owner.opts.Request != nil {
 		handle = owner.opts.Request
@@ -131,7 +132,7 @@ func (c *Client) serveRequest(ctx context.Context, f Frame, owner *call) (json.R
 	case handle == nil:
 		return nil, Errorf(CodeMethodNotFound, "method not found: %s", f.Method)
 	}
-	result, err := handle(ctx, &ServerRequest{Method: f.Method, Params: f.Params, ID: f.ID})
+	result, err = handle(ctx, &ServerRequest{Method: f.Method, Params: f.Params, ID: f.ID})
 	if err == nil {
 		err = checkRaw("result", result)
 	}

@@ -85,14 +85,15 @@ var removedMethods = map[string]bool{
 }
 
 // dispatch answers a request that has passed the checks of its era.
-func (s *Server) dispatch(ctx context.Context, r *Request) (json.RawMessage, error) {
+func (s *Server) dispatch(ctx context.Context, r *Request) (result json.RawMessage, err error) {
+	defer recovered(s.opts.Logger, r.Method, &err)
 	if r.Session.Era() == EraStateful {
 		return s.dispatchStateful(ctx, r)
 	}
 	if removedMethods[r.Method] {
 		return nil, Errorf(CodeMethodNotFound, "method not found: %s does not exist in revision %s", r.Method, r.Session.version)
 	}
-	result, err := s.dispatchStateless(ctx, r)
+	result, err = s.dispatchStateless(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -139,6 +140,8 @@ func (s *Server) untilDrain(ctx context.Context) (context.Context, context.Cance
 
 // notified handles a notification of the stateful era.
 func (s *Server) notified(ctx context.Context, r *Request) {
+	var failed error
+	defer recovered(s.opts.Logger, r.Method, &failed) // and nobody to tell
 	switch r.Method {
 	case NotifyInitialized:
 		r.Session.receiveInitialized()
@@ -154,6 +157,9 @@ func (s *Server) notified(ctx context.Context, r *Request) {
 // newStatelessSession checks the _meta of a request and returns the session it
 // describes. The errors are those that the revision asks for.
 func (s *Server) newStatelessSession(meta *requestMeta) (*Session, error) {
+	if err := checkSelf(meta.clientInfo, meta.capabilities); err != nil {
+		return nil, err
+	}
 	switch {
 	case !meta.versionSet:
 		return nil, Errorf(CodeInvalidParams, "missing or invalid _meta member %q", MetaProtocolVersion)

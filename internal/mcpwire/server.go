@@ -17,7 +17,7 @@ type Handler interface {
 	Describe(ctx context.Context, s *Session) (*Description, error)
 	// ServeMCP answers a request with its result, which must be one JSON
 	// value; nil is {}. An [*Error] is answered as it is, any other error as
-	// [CodeInternalError] with its text. Notifications arrive here too, and
+	// [CodeInternalError] with its text, and a panic as [CodeInternalError]. Notifications arrive here too, and
 	// what is returned for them is ignored. The wire itself serves initialize,
 	// server/discover, ping, notifications/initialized and
 	// notifications/cancelled.
@@ -76,6 +76,9 @@ type ServerOptions struct {
 	KeepAlive time.Duration
 	// WriteTimeout bounds one write to an event stream; 30 seconds by default.
 	WriteTimeout time.Duration
+	// BodyTimeout is how long a request body may bring nothing before it is
+	// given up; 30 seconds by default, negative for no limit.
+	BodyTimeout time.Duration
 
 	// SessionOpened and SessionClosed follow the sessions of the stateful era.
 	// SessionOpened is called when the client has said that it is initialized.
@@ -103,6 +106,7 @@ func (o *ServerOptions) withDefaults() ServerOptions {
 	setDefault(&out.ReplayBytes, 1<<20)
 	setDefault(&out.KeepAlive, 25*time.Second)
 	setDefault(&out.WriteTimeout, 30*time.Second)
+	setDefault(&out.BodyTimeout, 30*time.Second)
 	if out.SessionOpened == nil {
 		out.SessionOpened = func(*Session) {}
 	}
@@ -145,9 +149,10 @@ type Server struct {
 
 // NewServer returns a server for h.
 func NewServer(h Handler, opts *ServerOptions) *Server {
+	o := opts.withDefaults()
 	return &Server{
-		handler:  h,
-		opts:     opts.withDefaults(),
+		handler:  guarded{h, o.Logger},
+		opts:     o,
 		gate:     newGate(),
 		sessions: make(map[string]*Session),
 	}

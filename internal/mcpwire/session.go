@@ -172,8 +172,24 @@ func (s *Session) readInitialize(params json.RawMessage) error {
 	if err := json.Unmarshal(params, &p); params == nil || err != nil || p.Version == nil {
 		return Errorf(CodeInvalidParams, `initialize: params must have a "protocolVersion"`)
 	}
+	if err := checkSelf(p.Info, p.Capabilities); err != nil {
+		return err
+	}
 	s.version = negotiateStateful(*p.Version)
 	s.capabilities, s.clientInfo = p.Capabilities, p.Info
+	return nil
+}
+
+// maxSelf bounds each of the objects in which a client says what it is, and
+// which are kept for as long as its session.
+const maxSelf = 64 << 10
+
+func checkSelf(info, capabilities json.RawMessage) error {
+	for name, v := range map[string]json.RawMessage{"clientInfo": info, "capabilities": capabilities} {
+		if len(v) > maxSelf {
+			return Errorf(CodeInvalidParams, "%s has %d bytes, and may have %d", name, len(v), maxSelf)
+		}
+	}
 	return nil
 }
 

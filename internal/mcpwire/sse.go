@@ -27,7 +27,8 @@ type EventReader struct {
 	max    int64
 	skipLF bool
 	begun  bool
-	line   []byte
+	line   []byte // the memory of short lines
+	data   chunks // of the event being read
 }
 
 var eventBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 8<<10) }}
@@ -61,7 +62,7 @@ func (r *EventReader) Next() (Event, error) {
 		}
 		if len(line) == 0 {
 			if some {
-				return ev, nil
+				return r.finish(ev), nil
 			}
 			continue
 		}
@@ -72,13 +73,21 @@ func (r *EventReader) Next() (Event, error) {
 	}
 }
 
+// finish puts the data of an event together.
+func (r *EventReader) finish(ev Event) Event {
+	if ev.Data != nil && r.data.size > 0 {
+		ev.Data = r.data.take()
+	}
+	return ev
+}
+
 // field takes in one line and reports whether it said something.
 func (r *EventReader) field(ev *Event, line []byte) bool {
 	name, value, _ := bytes.Cut(line, []byte{':'})
 	value = bytes.TrimPrefix(value, []byte{' '})
 	switch string(name) {
 	case "data":
-		r.data(ev, value)
+		r.dataLine(ev, value)
 	case "event":
 		ev.Name = string(value)
 	case "id":
@@ -98,24 +107,23 @@ func (r *EventReader) field(ev *Event, line []byte) bool {
 	return true
 }
 
-// data keeps the memory of a line that holds the whole data, as most do.
-func (r *EventReader) data(ev *Event, value []byte) {
+// dataLine takes in one line of data, and keeps the memory of a first one, which
+// as a rule is the only one.
+func (r *EventReader) dataLine(ev *Event, value []byte) {
 	if ev.Data == nil {
-		ev.Data = value[:len(value):len(value)]
-		if value == nil {
-			ev.Data = []byte{}
-		}
+		ev.Data = []byte{}
+		r.data.keep(value)
 		r.line = nil
 		return
 	}
-	ev.Data = append(ev.Data, '\n')
-	ev.Data = append(ev.Data, value...)
+	r.data.write([]byte{'\n'})
+	r.data.write(value)
 }
 
 // readLine returns the next line without its end; it is valid until the next
 // call, unless data kept it.
 func (r *EventReader) readLine(max int64) ([]byte, error) {
-	r.line = r.line[:0]
+	var long chunks // of a line that is not read in one piece
 	for {
 		chunk, err := r.buffered()
 		if err != nil {
@@ -129,15 +137,21 @@ func (r *EventReader) readLine(max int64) ([]byte, error) {
 		if end < 0 {
 			take = len(chunk)
 		}
-		if int64(len(r.line)+take) > max {
+		if int64(long.size+take) > max {
 			return nil, ErrTooLarge
 		}
-		r.line = append(r.line, chunk[:take]...)
 		if end < 0 {
+			long.write(chunk[:take])
 			r.discard(take)
 			continue
 		}
 		r.skipLF = chunk[end] == '\r'
+		if long.size > 0 {
+			long.write(chunk[:take])
+			r.line = long.take()
+		} else {
+			r.line = append(r.line[:0], chunk[:take]...)
+		}
 		r.discard(end + 1)
 		return r.line, nil
 	}

@@ -3,6 +3,7 @@ package mcpwire
 import (
 	"errors"
 	"io"
+	"runtime"
 	"strings"
 	"testing"
 	"testing/iotest"
@@ -113,6 +114,44 @@ func TestOverlongLineKeepsItsID(t *testing.T) {
 		var overlong *errOverlong
 		if !errors.As(err, &overlong) || string(overlong.id) != tt.id || overlong.method != tt.method {
 			t.Errorf("%.30s: got %+v", tt.line, err)
+		}
+	}
+}
+
+// What has arrived is not copied again and again while more of it comes.
+func TestLongMessagesAreNotCopiedWhileTheyGrow(t *testing.T) {
+	const size = 32 << 20
+	long := strings.Repeat("x", size)
+	event := func(r io.Reader) ([]byte, error) {
+		events := NewEventReader(r, 2*size)
+		defer events.Release()
+		ev, err := events.Next()
+		return ev.Data, err
+	}
+	line := func(r io.Reader) ([]byte, error) { return newLineReader(r, size).next() }
+	body := func(announced int64) func(io.Reader) ([]byte, error) {
+		return func(r io.Reader) ([]byte, error) { return readSized(r, announced, size) }
+	}
+	for name, c := range map[string]struct {
+		text string
+		read func(io.Reader) ([]byte, error)
+	}{
+		"event":               {"data: " + long + "\n\n", event},
+		"event of many lines": {strings.Repeat("data: "+long[:1023]+"\n", size/1024) + "\n", event},
+		"line":                {long + "\n", line},
+		"unsized body":        {long, body(-1)},
+		"sized body":          {long, body(size)},
+	} {
+		in := strings.NewReader(c.text)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		got, err := c.read(in)
+		runtime.ReadMemStats(&after)
+		if err != nil || len(got) < size-1 || len(got) > size+1 {
+			t.Errorf("%s: %d bytes, %v", name, len(got), err)
+		}
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 5*size/2 {
+			t.Errorf("%s: %d MiB were allocated for %d", name, allocated>>20, size>>20)
 		}
 	}
 }
