@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -22,18 +23,31 @@ type inventory struct {
 func (s *Server) describeAll(lists []*entryList) (found []tools.ToolDescriptor, refused []tools.Refusal) {
 	inv := &inventory{server: s, taken: map[string]string{}}
 	shelf := &shelf{}
-	resources := false
+	has, reads := false, false
 	for _, list := range lists {
 		inv.addList(list, shelf)
-		resources = resources || list.kind == tools.KindResource
+		has = has || list.kind == tools.KindResource
+		reads = reads || list.pointsToResources()
 		if list.kind == tools.KindTool {
 			s.warnOfPolicies(inv.taken)
 		}
 	}
-	if resources {
+	if has && reads {
 		inv.add(readResource, readResource, func() tools.ToolDescriptor { return s.describeReader(shelf) })
 	}
 	return inv.found, inv.refused
+}
+
+// pointsToResources reports whether there are resources, or tools that name a
+// page of theirs.
+func (l *entryList) pointsToResources() bool {
+	switch l.kind {
+	case tools.KindResource, tools.KindResourceTemplate:
+		return len(l.entries) > 0
+	case tools.KindTool:
+		return slices.ContainsFunc(l.entries, func(e json.RawMessage) bool { return bytes.Contains(e, []byte(`"ui://`)) })
+	}
+	return false
 }
 
 func (inv *inventory) refuse(name string, err error) {
