@@ -43,9 +43,10 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// child is the configuration of a server that is this test binary, with further keys.
+// child is the configuration of a server that is this test binary, with further keys. Under the race detector a process
+// would take a second to end.
 func child(name, mode string, desk *control.Desk, more string) string {
-	return fmt.Sprintf("{name: %s, command: [%q], env: {%s: %s, %s: '%s'}%s}", name, os.Args[0], modeVariable, mode, control.Variable, desk.Addr(), more)
+	return fmt.Sprintf("{name: %s, command: [%q], env: {GORACE: atexit_sleep_ms=0, %s: %s, %s: '%s'}%s}", name, os.Args[0], modeVariable, mode, control.Variable, desk.Addr(), more)
 }
 
 func bounded(t testing.TB) context.Context {

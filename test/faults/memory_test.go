@@ -39,7 +39,9 @@ func TestIdleSessionsAreSmall(t *testing.T) {
 	size := 0
 	for range idleSessions {
 		c := connect(t, p.url+"/mcp", "2025-06-18")
-		size = len(c.call(t, "tools/list", `{}`, nil).Result)
+		list := c.post(t, ctx, "tools/list", `{}`)
+		size, _, _ = countLetters(list.Body)
+		list.Body.Close()
 		resp, err := c.http.Do(c.request(t, ctx, http.MethodGet, ""))
 		if err != nil || resp.StatusCode != http.StatusOK {
 			t.Fatalf("the stream of a session: %v, %v", resp, err)
@@ -113,7 +115,8 @@ func TestManyCallsLeaveNothing(t *testing.T) {
 	round(max(n/10, 64)) // pools are filled, pages are touched
 	before, heapBefore, held := steady(0), heap(), toolstest.Holding()
 	round(n)
-	if after := steady(before + 5); after > before+5 {
+	const pooled = 64 // connections that are kept for the next calls have goroutines
+	if after := steady(before + pooled); after > before+pooled {
 		t.Errorf("%d goroutines before, and %d after %d calls", before, after, n)
 	}
 	if now := toolstest.Holding(); now.Children != held.Children || now.Files > held.Files+40 {

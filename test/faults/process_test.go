@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -27,7 +28,8 @@ func number(t testing.TB, s string) int {
 	return n
 }
 
-// However many calls race for a child that has just died, one takes its place, and never two at a time.
+// However many calls race for a child that is dying, one takes its place, and never two at a time. A call that was still
+// written into the pipe of the old one says so, and none runs twice.
 func TestOneChildForAllCallers(t *testing.T) {
 	toolstest.NothingLeft(t)
 	desk := control.Open(t, nil)
@@ -35,19 +37,27 @@ func TestOneChildForAllCallers(t *testing.T) {
 	desk.Order(t, "crash")
 	desk.Wait(t, control.Gone, 1)
 	var wg sync.WaitGroup
+	var answered, lost atomic.Int32
 	for i := range 50 {
 		wg.Go(func() {
-			if res, err := g.call(t, "kid_echo", fmt.Sprintf(`{"i":%d}`, i)); err != nil || res.Text() != fmt.Sprintf(`{"i":%d}`, i) {
+			res, err := g.call(t, "kid_echo", fmt.Sprintf(`{"i":%d}`, i))
+			switch {
+			case errors.Is(err, tools.ErrOutcomeUnknown):
+				lost.Add(1)
+			case err == nil && res.Text() == fmt.Sprintf(`{"i":%d}`, i):
+				answered.Add(1)
+			default:
 				t.Errorf("call %d: %q, %v", i, res.Text(), err)
 			}
 		})
 	}
 	wg.Wait()
+	g.text(t, "kid_echo", `{}`)
 	if starts := desk.Events("start"); len(starts) != 2 || desk.Most() != 1 {
 		t.Errorf("children: %v, at the same time: %d", starts, desk.Most())
 	}
-	if n := len(desk.Events("call")); n != 50 {
-		t.Errorf("50 calls ran %d times", n)
+	if ran := len(desk.Events("call")); ran != int(answered.Load())+1 {
+		t.Errorf("%d calls were answered and %d lost, and %d ran", answered.Load()+1, lost.Load(), ran)
 	}
 }
 
@@ -63,7 +73,7 @@ func TestChildHasItsOwnGroupAndEnvironment(t *testing.T) {
 	}
 	env := strings.Split(g.text(t, "kid_env", `{}`), "\n")
 	slices.Sort(env)
-	want := []string{modeVariable + "=plain", "HOME=" + os.Getenv("HOME"), "LANG=C", "PATH=" + os.Getenv("PATH"),
+	want := []string{modeVariable + "=plain", "GORACE=atexit_sleep_ms=0", "HOME=" + os.Getenv("HOME"), "LANG=C", "PATH=" + os.Getenv("PATH"),
 		control.Variable + "=" + desk.Addr(), "TMPDIR=/tmp"}
 	slices.Sort(want)
 	if diff := cmp.Diff(want, env); diff != "" {

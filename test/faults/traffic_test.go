@@ -78,7 +78,7 @@ func memory(t testing.TB, pid int, what string) int {
 // A large result passes whole, in memory that is bounded by a few times its size.
 func TestLargeResult(t *testing.T) {
 	size := *megabytes << 20
-	if testing.Short() {
+	if testing.Short() || raceDetector {
 		size = min(size, 8<<20)
 	}
 	up := newUpstream(t)
