@@ -38,7 +38,7 @@ func (w *schemaWriter) special(parent node, key string, n node) error {
 			w.raw("examples", slices.Concat([]byte{'['}, n.raw, []byte{']'}))
 		}
 	case "discriminator":
-		w.discriminator(n)
+		w.discriminator(parent, n)
 	case "dependentRequired":
 		if kind == rawjson.KindObject {
 			w.raw(key, n.raw)
@@ -47,10 +47,15 @@ func (w *schemaWriter) special(parent node, key string, n node) error {
 	return nil
 }
 
+// maxSubtypes bounds how many subtypes the mapping of a discriminator may bring
+// along with a schema that does not list them as alternatives. A base type of
+// thousands would fill the schema of every operation.
+const maxSubtypes = 32
+
 // discriminator keeps the name of the property that tells alternatives apart,
 // and which value stands for which definition, where that is known. In Swagger
 // 2.0 it is the name alone.
-func (w *schemaWriter) discriminator(n node) {
+func (w *schemaWriter) discriminator(parent, n node) {
 	name := n
 	if n.kind() == rawjson.KindObject {
 		name = n.child("propertyName")
@@ -60,7 +65,12 @@ func (w *schemaWriter) discriminator(n node) {
 	}
 	w.raw("discriminator", slices.Concat([]byte(`{"propertyName":`), name.raw))
 	start := len(w.out)
-	for value, target := range n.child("mapping").members {
+	mapping := n.child("mapping")
+	listed := parent.child("oneOf").ok() || parent.child("anyOf").ok()
+	if !listed && rawjson.Len(mapping.raw) > maxSubtypes {
+		mapping = node{}
+	}
+	for value, target := range mapping.members {
 		text, ok := rawjson.Unquote(target.raw)
 		if def := w.mapped(target, text); ok && def != "" {
 			w.out = append(appendKey(w.out, value), rawjson.Quote("#/$defs/"+def)...)

@@ -94,7 +94,7 @@ func checkPublic(t *testing.T, path string) {
 			continue
 		}
 		res := call(t, cat, name, args)
-		if string(res.Structured) != `{"ok":true}` && d.Tool.Safety.ReadOnly != tools.Yes { // a HEAD has headers alone
+		if got := string(res.Structured); got != `{"ok":true}` && !strings.HasPrefix(got, `{"headers":`) { // those of a HEAD
 			t.Errorf("%s: result %s", name, res.Structured)
 		}
 		if check.accepted(t, name+" "+args) {

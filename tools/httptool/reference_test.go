@@ -89,6 +89,20 @@ func TestServerVariables(t *testing.T) {
 	mustContain(t, fmt.Sprint(src.Refused()), `set to "v9": expected one of v1, v2`)
 }
 
+// TestManySubtypes checks that a base type does not bring thousands of others.
+func TestManySubtypes(t *testing.T) {
+	var mapping, subtypes strings.Builder
+	for i := range 1000 {
+		fmt.Fprintf(&mapping, `,"s%d":"#/components/schemas/S%d"`, i, i)
+		fmt.Fprintf(&subtypes, `,"S%d":{"type":"object"}`, i)
+	}
+	doc := document("3.0.3", `"components":{"schemas":{"Base":{"type":"object","discriminator":{"propertyName":"k","mapping":{`+mapping.String()[1:]+`}}}`+
+		subtypes.String()+`}},"paths":{"/a":{"post":{"operationId":"a","requestBody":{"content":{"application/json":{"schema":{"$ref":"#/components/schemas/Base"}}}}}}}`)
+	cat := attach(t, openAPI(t, httptool.OpenAPIConfig{Content: doc, ServerURL: "https://h.example"}))
+	d, _ := cat.Resolve("api_a")
+	mustContain(t, string(d.Tool.ArgsSchema), `"$defs":{"Base":{"type":"object","discriminator":{"propertyName":"k"}}}`)
+}
+
 func TestDiscriminatorMapping(t *testing.T) {
 	doc := document("3.1.0", `"components":{"schemas":{
 		"Pet":{"discriminator":{"propertyName":"kind","mapping":{"cat":"#/components/schemas/Cat","d":"Dog","x":"models/none.yml#/x"}},"oneOf":[{"$ref":"#/components/schemas/Cat"},{"$ref":"#/components/schemas/Dog"}]},
