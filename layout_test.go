@@ -28,6 +28,7 @@ var imports = map[string][]string{
 
 	"internal/rawjson":  nil,
 	"internal/netguard": nil,
+	"internal/mask":     nil,
 	"identity":          nil,
 	"schema":            {"internal/rawjson"},
 	"schema/schematest": {"internal/rawjson"},
@@ -37,8 +38,8 @@ var imports = map[string][]string{
 	"view":              ground,
 	"tools/inproc":      ground,
 	"tools/builtin":     with(ground, "view", "tools/inproc"),
-	"tools/httptool":    ground,
-	"tools/mcptool":     with(ground, "internal/mcpwire"),
+	"tools/httptool":    with(ground, "internal/mask"),
+	"tools/mcptool":     with(ground, "internal/mcpwire", "internal/mask"),
 	"tools/a2atool":     with(ground, "internal/netguard"),
 	"mcpserver":         with(ground, "view", "internal/mcpwire"),
 	"api":               with(ground, "view"),
