@@ -222,9 +222,9 @@ type Planner struct {
 
 // Limits are bounds of time and size. Zero means the default of each.
 type Limits struct {
-	// MaxMessageBytes bounds one message of a caller, and one answer of an
+	// MaxMessageBytes bounds one message of a caller or MCP server, and one answer of an
 	// HTTP endpoint, in bytes; 64 MiB when 0.
-	MaxMessageBytes int64 `yaml:"max_message_bytes" rule:"min=1024,max=4294967296" doc:"Largest message of a caller and largest answer of an HTTP endpoint, in bytes."`
+	MaxMessageBytes int64 `yaml:"max_message_bytes" rule:"min=1024,max=4294967296" doc:"Largest message of a caller and of an MCP server, and largest answer of an HTTP endpoint, in bytes."`
 	// ConnectTimeoutMS bounds one attempt to reach a source; 60 s when 0.
 	ConnectTimeoutMS int `yaml:"connect_timeout_ms" rule:"min=1" doc:"Time limit of one attempt to reach a source, in milliseconds."`
 	// DrainTimeoutMS bounds how long calls may go on after the end was asked

@@ -92,6 +92,8 @@ func (s *specs) mcpServer(m *MCPServer, at string) {
 		Policy:        m.Policy.toolPolicy(),
 		ToolPolicies:  toolPolicies(m.ToolPolicies),
 		KeepAlive:     time.Duration(m.KeepAlive),
+
+		MaxMessageBytes: s.cfg.Limits.MaxMessageBytes,
 	}
 	cfg.ConnectTimeout = s.cfg.Limits.connectTimeout()
 	if _, err := mcptool.New(&cfg); err != nil {

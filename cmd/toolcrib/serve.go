@@ -29,6 +29,8 @@ const (
 	repeatLimit = 250 * time.Millisecond
 	// headerLimit bounds how long a connection may take to send its header.
 	headerLimit = 10 * time.Second
+	// idleLimit is how long a connection is kept without a request.
+	idleLimit = 2 * time.Minute
 )
 
 // serveFlags are the flags of serve.
@@ -116,6 +118,7 @@ func (s *service) run(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
 		Handler:           s.gateway.Handler(),
 		ReadHeaderTimeout: headerLimit,
+		IdleTimeout:       idleLimit,
 		ErrorLog:          slog.NewLogLogger(s.logger.Handler(), slog.LevelWarn),
 	}
 	failed := make(chan error, 1)

@@ -51,7 +51,7 @@ func (l *entryList) pointsToResources() bool {
 }
 
 func (inv *inventory) refuse(name string, err error) {
-	name = bound(name, 128)
+	name, err = bound(inv.server.secrets.clean(name), 128), inv.server.secrets.cleanError(err)
 	inv.refused = append(inv.refused, tools.Refusal{Name: name, Err: err})
 	inv.server.log.Warn("something that the MCP server lists was left out", "name", name, "error", err)
 }

@@ -91,6 +91,10 @@ type Config struct {
 	// Options are laid over every tool, last.
 	Options []tools.DescriptorOption
 
+	// MaxMessageBytes bounds one message of the server; a longer one is an
+	// error of the call that it answers. 0 means 256 MiB.
+	MaxMessageBytes int64
+
 	// ConnectTimeout bounds one attempt to connect, from the start of the
 	// child to the end of the handshake. 0 means 60 seconds.
 	ConnectTimeout time.Duration
@@ -125,6 +129,9 @@ func (c *Config) resolved() (*Config, error) {
 	out.ToolPolicies = maps.Clone(c.ToolPolicies)
 	if out.ConnectTimeout <= 0 {
 		out.ConnectTimeout = defaultConnectTimeout
+	}
+	if out.MaxMessageBytes <= 0 {
+		out.MaxMessageBytes = mcpwire.DefaultMaxMessageBytes
 	}
 	if out.LogLevel == "" {
 		out.LogLevel = "info"

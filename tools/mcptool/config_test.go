@@ -121,7 +121,8 @@ func TestSecretsAreHidden(t *testing.T) {
 	s := newSecrets(&Config{
 		URL:     "https://user:pass%20word@h/mcp?key=k3y-value&v=1",
 		Headers: map[string]string{"Authorization": "Bearer tok-en-1", "Accept": "a/b"},
-		Env:     map[string]string{"A": "tok-en-1-longer", "DEBUG": "true"},
+		Env: map[string]string{"A": "tok-en-1-longer", "DEBUG": "true", "PIN": "x-7",
+			"KEY": "-----BEGIN KEY-----\nMIIBVwIBADANBg\n-----END KEY-----"},
 	})
 	for text, want := range map[string]string{
 		"sent Bearer tok-en-1":         "sent [hidden]",
@@ -131,6 +132,9 @@ func TestSecretsAreHidden(t *testing.T) {
 		"bad key k3y-value":            "bad key [hidden]",
 		"password 'pass word' refused": "password '[hidden]' refused",
 		"a/b is true":                  "a/b is true",
+		"MIIBVwIBADANBg":               "[hidden]",
+		"pin x-7 of x-77":              "pin [hidden] of x-77",
+		"base64 dG9rLWVuLTE":           "base64 [hidden]",
 	} {
 		if got := s.clean(text); got != want {
 			t.Errorf("%q became %q, want %q", text, got, want)

@@ -40,6 +40,9 @@ func (s *Server) failure(ctx context.Context, tool, doing string, cause error) *
 			Retryable: true, RetryAfter: crowdedPause, Message: s.message(errCrowded.Error()), Err: errCrowded}
 	}
 	v := judge(ctx, cause)
+	if errors.Is(cause, mcpwire.ErrTooLarge) {
+		v.reason = fmt.Sprintf("its answer is larger than %d bytes", s.cfg.MaxMessageBytes)
+	}
 	return &tools.Error{
 		Tool: tool, Class: v.class, Delivery: v.delivery, RetryAfter: v.retryAfter,
 		Retryable: v.class != tools.ErrClassPermanent && v.class != "",
@@ -88,7 +91,6 @@ func judge(ctx context.Context, cause error) verdict {
 		v.status(he)
 	case errors.Is(cause, mcpwire.ErrTooLarge):
 		v.class, v.delivery = tools.ErrClassPermanent, tools.Answered
-		v.reason = fmt.Sprintf("its answer is larger than %d MiB", mcpwire.DefaultMaxMessageBytes>>20)
 	case errors.Is(cause, exec.ErrNotFound), errors.Is(cause, fs.ErrNotExist), errors.Is(cause, fs.ErrPermission),
 		errors.Is(cause, errClosed):
 		v.class = tools.ErrClassPermanent

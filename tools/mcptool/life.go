@@ -103,6 +103,8 @@ func (s *Server) dial(ctx context.Context, version string, l *lane) (*mcpwire.Cl
 		Version:        version,
 		OnNotification: s.notified,
 		Logger:         s.log,
+
+		MaxMessageBytes: s.cfg.MaxMessageBytes,
 	}
 	if l != nil && l.scope.capabilities != "" {
 		opts.Capabilities = json.RawMessage(l.scope.capabilities)
@@ -129,7 +131,7 @@ func (s *Server) opened(u *uplink, c *connection, first bool) {
 // greet starts what goes on beside any new connection.
 func (s *Server) greet(u *uplink, c *connection) {
 	peer := c.client.Server()
-	s.log.Info("connected to the MCP server", "revision", peer.Version, "info", string(peer.Info))
+	s.log.Info("connected to the MCP server", "revision", peer.Version, "info", bound(s.secrets.clean(string(peer.Info)), maxStderrLine))
 	if declares(peer, "logging") && peer.Era == mcpwire.EraStateful {
 		c.level.Store(&s.cfg.LogLevel)
 		s.setLevel(c.ctx, c, s.cfg.LogLevel)

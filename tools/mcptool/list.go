@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	maxPages     = 2000
-	maxTools     = 50000
-	maxResources = 10000
+	maxPages = 2000
+	// maxEntries bounds each list of a server.
+	maxEntries = 10000
 	// pageWait bounds how long one page is waited for.
 	pageWait = time.Minute
 	// relistPause is when a list that could not be read is asked for again.
@@ -31,15 +31,14 @@ type listing struct {
 	member string
 	// capability declares the list.
 	capability string
-	limit      int
 }
 
 func listings() []listing {
 	return []listing{
-		{tools.KindTool, "tools/list", "tools", "tools", maxTools},
-		{tools.KindResource, "resources/list", "resources", "resources", maxResources},
-		{tools.KindResourceTemplate, "resources/templates/list", "resourceTemplates", "resources", maxResources},
-		{tools.KindPrompt, "prompts/list", "prompts", "prompts", maxResources},
+		{tools.KindTool, "tools/list", "tools", "tools"},
+		{tools.KindResource, "resources/list", "resources", "resources"},
+		{tools.KindResourceTemplate, "resources/templates/list", "resourceTemplates", "resources"},
+		{tools.KindPrompt, "prompts/list", "prompts", "prompts"},
 	}
 }
 
@@ -169,14 +168,12 @@ func readPages(ctx context.Context, c *mcpwire.Client, l listing) (*entryList, e
 		switch {
 		case err != nil:
 			return nil, err
-		case next == "":
+		case next == "" || list.cut != nil:
 			return list, nil
 		case cursors[next]:
 			list.cut = fmt.Errorf("page %d names a cursor that was followed before", page)
 		case page >= maxPages:
 			list.cut = fmt.Errorf("the list has more than %d pages", maxPages)
-		case len(list.entries) > l.limit:
-			list.cut = fmt.Errorf("the list has more than %d entries", l.limit)
 		}
 		if list.cut != nil {
 			return list, nil
@@ -215,6 +212,10 @@ func (l *entryList) readPage(ctx context.Context, c *mcpwire.Client, params json
 	}
 	l.page = page
 	for each := rawjson.Array(page); each.Next(); {
+		if len(l.entries) == maxEntries {
+			l.cut = fmt.Errorf("the list has more than %d entries; the first %d are taken", maxEntries, maxEntries)
+			return "", nil
+		}
 		l.entries = append(l.entries, each.Value())
 	}
 	return next, nil

@@ -120,7 +120,7 @@ func (s *rawServer) answer(m *rawMessage) string {
 		if s.mode == "mute" {
 			return ""
 		}
-		value = `{"protocolVersion":"` + s.version() + `","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"raw","version":"1"},"instructions":"be odd"}`
+		value = `{"protocolVersion":"` + s.version() + `","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"` + s.name() + `","version":"1"},"instructions":"be odd"}`
 	case "ping":
 		value = `{}`
 	case "tools/list":
@@ -143,6 +143,22 @@ func (s *rawServer) answer(m *rawMessage) string {
 		return ""
 	}
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"%s":%s}`, m.ID, member, value)
+}
+
+func (s *rawServer) name() string {
+	if s.mode == "leaky" {
+		return os.Getenv("API_TOKEN")
+	}
+	return "raw"
+}
+
+// crowd writes n tools.
+func crowd(n int) string {
+	list := make([]string, n)
+	for i := range list {
+		list[i] = fmt.Sprintf(`{"name":"t%d"}`, i)
+	}
+	return strings.Join(list, ",")
 }
 
 func (s *rawServer) version() string {
@@ -182,6 +198,11 @@ func (s *rawServer) list(cursor string) string {
 		return fmt.Sprintf(`{"tools":[{"name":"t%d","inputSchema":{"type":"object"}}],"nextCursor":"%d"}`, n, n+1)
 	case "same": // ignores the cursor, and makes a new one each time
 		return fmt.Sprintf(`{"tools":[{"name":"only","inputSchema":{"type":"object"}}],"nextCursor":"%sx"}`, cursor)
+	case "crowd":
+		return `{"tools":[` + crowd(20_000) + `]}`
+	case "leaky":
+		name := os.Getenv("API_TOKEN")
+		return fmt.Sprintf(`{"tools":[{"name":%q},{"name":%q}]}`, name, name)
 	case "ttl":
 		return `{"tools":[],"ttlMs":30000}`
 	}

@@ -1,33 +1,28 @@
 package mcptool
 
 import (
-	"cmp"
 	"encoding/json"
+	"errors"
 	"net/url"
-	"slices"
 	"strings"
 
+	"github.com/toolcrib/toolcrib/internal/mask"
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
-// minSecret is the length from which on a configured value is taken for a
-// secret. Shorter ones are words such as "true" and "debug".
-const minSecret = 6
-
 // secrets replaces the values that a configuration gives a server wherever they
-// come back in an error or on the child's standard error.
-type secrets struct{ hide *strings.Replacer }
+// come back in an error, a name, or on the child's standard error.
+type secrets struct{ hide *mask.Mask }
 
 func newSecrets(c *Config) secrets {
 	var values []string
 	for _, v := range c.Env {
 		values = append(values, v)
 	}
-	for _, v := range c.Headers {
-		values = append(values, v)
-		if _, credential, ok := strings.Cut(v, " "); ok {
-			values = append(values, credential)
+	for name, v := range c.Headers {
+		if !strings.EqualFold(name, "Accept") && !strings.EqualFold(name, "User-Agent") {
+			values = append(values, v)
 		}
 	}
 	if u, err := url.Parse(c.URL); err == nil {
@@ -37,36 +32,32 @@ func newSecrets(c *Config) secrets {
 			values = append(values, vs...)
 		}
 	}
-	return secrets{hide: replacerOf(values)}
-}
-
-// replacerOf hides longer values first, as one may contain another. It hides
-// them as they stand inside a JSON string too.
-func replacerOf(values []string) *strings.Replacer {
-	values = slices.DeleteFunc(values, func(v string) bool { return len(v) < minSecret })
-	for _, v := range slices.Clone(values) {
-		if quoted := rawjson.Quote(v); string(quoted[1:len(quoted)-1]) != v {
-			values = append(values, string(quoted[1:len(quoted)-1]))
-		}
-	}
-	slices.SortFunc(values, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
-	if len(values) == 0 {
-		return nil
-	}
-	var pairs []string
-	for _, v := range slices.Compact(values) {
-		pairs = append(pairs, v, "[hidden]")
-	}
-	return strings.NewReplacer(pairs...)
+	return secrets{hide: mask.New(values...)}
 }
 
 // clean returns text without the secrets.
-func (s secrets) clean(text string) string {
-	if s.hide == nil {
-		return text
+func (s secrets) clean(text string) string { return s.hide.Clean(text) }
+
+// cleanError returns err, or an error in its place whose text has no secret and
+// that is what err is.
+func (s secrets) cleanError(err error) error {
+	text := err.Error()
+	if clean := s.clean(text); clean != text {
+		return &cleanedError{clean, err}
 	}
-	return s.hide.Replace(text)
+	return err
 }
+
+// A cleanedError answers errors.Is as the error does that it stands for, and
+// does not lead to it.
+type cleanedError struct {
+	text string
+	of   error
+}
+
+func (e *cleanedError) Error() string { return e.text }
+
+func (e *cleanedError) Is(target error) bool { return errors.Is(e.of, target) }
 
 // cleanRPC returns the server's error, or one without the secrets if it has any.
 func (s secrets) cleanRPC(e *RPCError) *RPCError {
