@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -142,9 +143,17 @@ func (s *Server) Call(ctx context.Context, req CallRequest) (*CallResponse, erro
 	}
 	result, err := tools.Invoke(tools.WithEntrance(ctx, entrance), s.cat, req.Name, req.Arguments)
 	if err != nil {
-		return nil, ErrorFrom(err)
+		return nil, s.callError(ctx, err, req.Name)
 	}
 	return responseOf(&result)
+}
+
+func (s *Server) callError(ctx context.Context, err error, name string) *Error {
+	e := *ErrorFrom(err)
+	if te, ok := errors.AsType[*tools.Error](err); ok && e.Code == CodeToolNotFound && te.Attempts == 0 {
+		return s.suggest(ctx, &e, name)
+	}
+	return &e
 }
 
 func responseOf(result *tools.ToolResult) (*CallResponse, error) {

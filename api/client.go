@@ -25,7 +25,7 @@ type ClientOptions struct {
 type Client struct {
 	base  string
 	shown string // without what may be secret in it
-	http *http.Client
+	http  *http.Client
 }
 
 // NewClient returns a client of the server at a URL such as
@@ -128,8 +128,8 @@ func (c *Client) post(ctx context.Context, path string, body []byte, accept stri
 	return resp, nil
 }
 
-// outcomeUnknown ends the message of a call that was sent and not answered.
-const outcomeUnknown = " (outcome unknown: the call may have had its effect)"
+// OutcomeUnknown ends the message of a call that was sent and not answered.
+const OutcomeUnknown = " (outcome unknown: the call may have had its effect)"
 
 // unreachable says what kept a request from being answered.
 func (c *Client) unreachable(err error) error {
@@ -137,7 +137,7 @@ func (c *Client) unreachable(err error) error {
 	case errors.Is(err, context.Canceled):
 		return newError(CodeCanceled, "the call was given up")
 	case errors.Is(err, context.DeadlineExceeded):
-		e := newError(CodeTimeout, "no answer in time from "+c.shown+outcomeUnknown)
+		e := newError(CodeTimeout, "no answer in time from "+c.shown+OutcomeUnknown)
 		e.OutcomeUnknown = true
 		return e
 	case errors.Is(err, syscall.ECONNREFUSED):
@@ -184,7 +184,7 @@ func brokenOff(err error) error {
 	case errors.Is(err, context.Canceled):
 		code = CodeCanceled
 	}
-	e := newError(code, "the connection ended before the answer was complete"+outcomeUnknown)
+	e := newError(code, "the connection ended before the answer was complete"+OutcomeUnknown)
 	e.OutcomeUnknown = true
 	return e
 }

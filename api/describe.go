@@ -21,8 +21,16 @@ type Description struct {
 	Examples   []Example       `json:"examples"`
 	// AuthScopes must all be granted to a caller of the tool.
 	AuthScopes []string `json:"auth_scopes"`
-	// RetryAttempts is how many attempts may follow the first one.
+	// RetryAttempts is how many attempts may follow the first one when the
+	// call was not delivered.
 	RetryAttempts int `json:"retry_attempts"`
+	// RepeatsDelivered says that they may follow as well when the call was
+	// delivered and failed.
+	RepeatsDelivered bool `json:"repeats_delivered"`
+	// ApprovalPolicy is what becomes of a call before it runs: "auto", or
+	// "denied". Empty means that nobody said.
+	ApprovalPolicy string `json:"approval_policy,omitempty"`
+	ApprovalReason string `json:"approval_reason,omitempty"`
 	// TimeoutMS is the time limit of one attempt, in milliseconds; 0 means none.
 	TimeoutMS   int         `json:"timeout_ms"`
 	LoadingMode string      `json:"loading_mode"`
@@ -76,7 +84,11 @@ func (s *Server) Describe(ctx context.Context, id string) (*Description, error) 
 	if err != nil {
 		return nil, err
 	}
-	return describe(t), nil
+	d := describe(t)
+	if s.opts.Approval != nil {
+		d.ApprovalPolicy, d.ApprovalReason = s.opts.Approval(ctx, t)
+	}
+	return d, nil
 }
 
 // find returns a tool that the caller on ctx sees. A tool that is hidden from
@@ -88,7 +100,17 @@ func (s *Server) find(ctx context.Context, id string) (*tools.Tool, error) {
 	if t, ok := s.visible(ctx).Get(id); ok {
 		return &t, nil
 	}
-	return nil, newError(CodeToolNotFound, fmt.Sprintf("tool not found: %q", shorten(id)))
+	e := newError(CodeToolNotFound, fmt.Sprintf("tool not found: %q", shorten(id)))
+	return nil, s.suggest(ctx, e, id)
+}
+
+// suggest adds to the error about a tool that does not exist which one that the
+// caller sees was most likely meant.
+func (s *Server) suggest(ctx context.Context, e *Error, id string) *Error {
+	if near := nearest(id, s.visible(ctx).Names()); near != "" {
+		e.Message += fmt.Sprintf(", did you mean %q?", near)
+	}
+	return e
 }
 
 func describe(t *tools.Tool) *Description {
@@ -107,10 +129,19 @@ func describe(t *tools.Tool) *Description {
 	if len(policy.RetryOn) == 0 {
 		d.RetryAttempts = 0
 	}
+	d.RepeatsDelivered = d.RetryAttempts > 0 && repeatsDelivered(t)
 	for _, e := range t.Examples {
 		d.Examples = append(d.Examples, Example{Args: e.Args, Description: e.Description, Tags: e.Tags})
 	}
 	return d
+}
+
+// repeatsDelivered reports whether the door makes a call again that was
+// delivered: where that does no harm, or the policy asks for it.
+func repeatsDelivered(t *tools.Tool) bool {
+	harmless := t.SideEffects == tools.SideEffectPure || t.SideEffects == tools.SideEffectRead || t.Safety.Idempotent == tools.Yes
+	return harmless || t.Policy.MaxRetries != 0 || t.Policy.RetryOn != nil ||
+		t.Transport == tools.TransportInProcess && t.SideEffects == ""
 }
 
 func safetyFlags(s *tools.Safety) SafetyFlags {

@@ -32,6 +32,9 @@ type Options struct {
 	// Unmatched returns the names of entries of the configuration that no tool
 	// has. Nil means that there are none.
 	Unmatched func(context.Context) []string
+	// Approval returns what becomes of the calls of a tool before they run, as
+	// Description.ApprovalPolicy has it, and why. Nil says nothing.
+	Approval func(context.Context, *tools.Tool) (policy, reason string)
 	// MaxBodyBytes bounds a request. 0 means DefaultMaxBodyBytes.
 	MaxBodyBytes int64
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/toolcrib/toolcrib/api"
 	"github.com/toolcrib/toolcrib/mcpserver"
+	"github.com/toolcrib/toolcrib/tools"
 )
 
 // openEntrances makes the ways in: MCP and the JSON protocol.
@@ -46,8 +47,23 @@ func (g *Gateway) apiOptions() *api.Options {
 	return &api.Options{
 		Sources:      g.apiSources,
 		Unmatched:    func(context.Context) []string { return g.unmatchedEntries() },
+		Approval:     g.approval,
 		MaxBodyBytes: g.config().Limits.MaxMessageBytes,
 	}
+}
+
+// approval says what the operator decided about the calls of a tool. A tool that
+// needs confirmation is denied, as nobody can give it.
+func (g *Gateway) approval(_ context.Context, t *tools.Tool) (policy, reason string) {
+	for _, e := range g.config().Tools.Entries {
+		if e.Name == t.Name && e.Approval != nil && e.Approval.Policy == approvalDenied {
+			return approvalDenied, e.Approval.Reason
+		}
+	}
+	if t.Safety.NeedsConfirmation == tools.Yes {
+		return approvalDenied, "the tool needs confirmation, which nobody can give"
+	}
+	return "auto", ""
 }
 
 // apiSources are the sources in the words of the JSON protocol.

@@ -272,6 +272,22 @@ func (g *Gateway) Ready(ctx context.Context) error {
 	return nil
 }
 
+// ReadyFor is Ready for the sources that could bring a tool of that name alone.
+func (g *Gateway) ReadyFor(ctx context.Context, name string) error {
+	for _, s := range g.running() {
+		if !s.spec.canBring(name) {
+			continue
+		}
+		select {
+		case <-s.first:
+		case <-s.done:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
 // Sources returns how each source is doing, in the order of the configuration.
 func (g *Gateway) Sources() []SourceState {
 	out := []SourceState{}

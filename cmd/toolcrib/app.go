@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -17,6 +18,8 @@ type app struct {
 	out, errOut io.Writer
 
 	logLevel, logFormat string
+
+	patience time.Duration // with sources; sourceLimit when 0
 }
 
 // run executes one command line and returns the exit status.
@@ -37,7 +40,9 @@ func (a *app) root() *cobra.Command {
 		Long: `Toolcrib gives an agent every tool it may use, wherever the tool lives.
 
 Exit status: 0 done, 1 failure, 2 the command line is wrong, 3 no such tool,
-4 invalid arguments, 5 the tool failed, 6 denied, 7 timed out or overloaded.`,
+4 invalid arguments, 5 the tool failed, 6 denied, 7 timed out or overloaded,
+130 interrupted.`,
+		Version:       versionLine(),
 		Args:          cobra.ArbitraryArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -45,6 +50,7 @@ Exit status: 0 done, 1 failure, 2 the command line is wrong, 3 no such tool,
 
 		SuggestionsMinimumDistance: 2,
 	}
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.errOut)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -29,7 +30,8 @@ func (a *app) callCommand() *cobra.Command {
 		Long: `Call a tool with a JSON object: given here, read from @FILE, or from stdin with -.
 
 The result stands on stdout: a structured one as its JSON, text as text, and
-anything else as the JSON array of its blocks; with -o json the whole answer.
+anything else as the JSON array of its blocks; with -o json the whole answer, or
+the error as the JSON protocol has it.
 Everything else (progress, logs, errors) goes to stderr.` + targetHelp,
 		Example: `  toolcrib call text.echo '{"text":"hello"}'
   toolcrib call github_create_issue @issue.json -c toolcrib.yaml
@@ -37,10 +39,13 @@ Everything else (progress, logs, errors) goes to stderr.` + targetHelp,
 		Args: arity(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req, err := f.request(a, args)
-			if err != nil {
-				return err
+			if err == nil {
+				err = a.call(cmd.Context(), &f, req)
 			}
-			return a.call(cmd.Context(), &f, req)
+			if failed, ok := errors.AsType[*api.Error](err); ok && f.json() && !errors.As(err, new(answeredError)) {
+				return errors.Join(err, writeJSON(a.out, failure{failed}))
+			}
+			return err
 		},
 		ValidArgsFunction: a.completeTool(&f.target),
 	}
@@ -72,25 +77,52 @@ func (f *callFlags) request(a *app, args []string) (api.CallRequest, error) {
 	return req, err
 }
 
+// failure is the body of an answer that is an error.
+type failure struct {
+	Error *api.Error `json:"error"`
+}
+
+// answeredError is a failure whose answer stands on stdout already.
+type answeredError struct{ error }
+
+func (e answeredError) Unwrap() error { return e.error }
+
 func (a *app) call(ctx context.Context, f *callFlags, req api.CallRequest) error {
-	s, err := a.open(ctx, &f.target, hasTool(req.Name))
+	if f.limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, f.limit)
+		defer cancel()
+	}
+	s, err := a.open(ctx, &f.target, req.Name)
 	if err != nil {
 		return err
 	}
 	defer s.close()
-	if f.limit > 0 {
-		var cancel context.CancelFunc
-		s.ctx, cancel = context.WithTimeout(s.ctx, f.limit)
-		defer cancel()
-	}
 	resp, err := s.Call(s.ctx, req)
 	if err != nil {
+		err = f.inTime(s.ctx, err)
 		if exitStatus(err) == exitToolNotFound {
 			a.warnOfSources(s)
 		}
-		return s.sayWhere(err)
+		return s.failure(err)
 	}
 	return a.printResult(&f.output, req.Name, resp)
+}
+
+// inTime says of a call that met the time limit of the command line what that
+// was.
+func (f *callFlags) inTime(ctx context.Context, err error) error {
+	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
+	failed, ok := errors.AsType[*api.Error](err)
+	if !late || !ok || f.limit == 0 || failed.Code == api.CodeToolNotFound {
+		return err
+	}
+	e := *failed
+	e.Code, e.Message = api.CodeTimeout, fmt.Sprintf("no answer within %v", f.limit)
+	if e.OutcomeUnknown {
+		e.Message += api.OutcomeUnknown
+	}
+	return &e
 }
 
 // printResult prints an answer. The tool's own word that it failed is an error
@@ -104,6 +136,9 @@ func (a *app) printResult(o *output, name string, resp *api.CallResponse) error 
 	switch {
 	case o.json():
 		out = resp.AppendJSON(nil)
+		if failed != nil {
+			failed = answeredError{failed}
+		}
 	case failed == nil:
 		out = resultBytes(resp)
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolcrib/toolcrib/api"
-	"github.com/toolcrib/toolcrib/gateway"
 )
 
 func (a *app) describeCommand() *cobra.Command {
@@ -29,7 +28,7 @@ func (a *app) describeCommand() *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			s, err := a.open(cmd.Context(), &t, hasTool(args[0]))
+			s, err := a.open(cmd.Context(), &t, args[0])
 			if err != nil {
 				return err
 			}
@@ -39,7 +38,7 @@ func (a *app) describeCommand() *cobra.Command {
 				if exitStatus(err) == exitToolNotFound {
 					a.warnOfSources(s)
 				}
-				return s.sayWhere(err)
+				return s.failure(err)
 			}
 			if o.json() {
 				return writeJSON(a.out, d)
@@ -51,14 +50,6 @@ func (a *app) describeCommand() *cobra.Command {
 	t.addFlags(cmd)
 	o.addFlag(cmd)
 	return cmd
-}
-
-// hasTool reports whether a catalog holds the tool of that name already.
-func hasTool(name string) func(*gateway.Gateway) bool {
-	return func(g *gateway.Gateway) bool {
-		_, ok := g.Catalog().Resolve(name)
-		return ok
-	}
 }
 
 func printDescription(out io.Writer, d *api.Description) error {
@@ -76,7 +67,8 @@ func printDescription(out io.Writer, d *api.Description) error {
 		{"Effect", cmp.Or(d.SideEffect, "unclassified")},
 		{"Known", knownFlags(&d.Safety)},
 		{"Safety notes", d.SafetyNotes},
-		{"Retries", fmt.Sprint(d.RetryAttempts)},
+		{"Approval", approval(d)},
+		{"Attempts", attempts(d)},
 		{"Time limit", timeLimit(d.TimeoutMS)},
 		{"Cost", d.CostHint},
 	} {
@@ -93,6 +85,28 @@ func printDescription(out io.Writer, d *api.Description) error {
 	printSchema(out, "Arguments", d.ArgsSchema)
 	printSchema(out, "Result", d.OutSchema)
 	return printExamples(out, d.Examples)
+}
+
+// approval tells what keeps calls from running, if anything does.
+func approval(d *api.Description) string {
+	switch {
+	case d.ApprovalPolicy == "auto":
+		return ""
+	case d.ApprovalReason != "":
+		return d.ApprovalPolicy + ": " + d.ApprovalReason
+	}
+	return d.ApprovalPolicy
+}
+
+// attempts tells how often a call is tried in all.
+func attempts(d *api.Description) string {
+	switch {
+	case d.RetryAttempts == 0:
+		return "1"
+	case d.RepeatsDelivered:
+		return fmt.Sprintf("up to %d", 1+d.RetryAttempts)
+	}
+	return fmt.Sprintf("up to %d while it is not delivered, 1 once it is", 1+d.RetryAttempts)
 }
 
 // knownFlags lists the flags that somebody set.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -21,6 +20,8 @@ const (
 	exitToolFailed
 	exitDenied
 	exitBusy // timed out or overloaded
+
+	exitInterrupted = 130 // as shells have it for SIGINT
 )
 
 // exits is the one table from the codes of failed calls to exit statuses, for
@@ -45,6 +46,18 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
+// interruptedError is a command that a signal ended.
+type interruptedError struct{ error }
+
+func (e interruptedError) Unwrap() error { return e.error }
+
+func (e interruptedError) Error() string {
+	if failed, ok := errors.AsType[*api.Error](e.error); ok && failed.OutcomeUnknown {
+		return "interrupted" + api.OutcomeUnknown
+	}
+	return "interrupted"
+}
+
 // exitStatus is the exit status that belongs to an error.
 func exitStatus(err error) int {
 	if err == nil {
@@ -52,6 +65,9 @@ func exitStatus(err error) int {
 	}
 	if _, ok := errors.AsType[usageError](err); ok {
 		return exitUsage
+	}
+	if _, ok := errors.AsType[interruptedError](err); ok {
+		return exitInterrupted
 	}
 	if failed, ok := errors.AsType[*api.Error](err); ok {
 		if status, ok := exits[failed.Code]; ok {
@@ -67,9 +83,6 @@ func (a *app) explain(err error) {
 	if faults, ok := errors.AsType[gateway.ConfigErrors](err); ok {
 		fmt.Fprintln(a.errOut, faults)
 		return
-	}
-	if errors.Is(err, context.Canceled) {
-		err = errors.New("interrupted")
 	}
 	fmt.Fprintf(a.errOut, "toolcrib: %s\n", printable(strings.TrimPrefix(err.Error(), "gateway: ")))
 	if failed, ok := errors.AsType[*api.Error](err); ok && failed.RetryAfterMS > 0 {

@@ -34,14 +34,14 @@ func (a *app) listCommand() *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			s, err := a.open(cmd.Context(), &t, nil)
+			s, err := a.open(cmd.Context(), &t, "")
 			if err != nil {
 				return err
 			}
 			defer s.close()
 			list, err := listAll(s, filter)
 			if err != nil {
-				return s.sayWhere(err)
+				return s.failure(err)
 			}
 			a.warnOfSources(s)
 			if o.json() {

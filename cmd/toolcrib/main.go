@@ -3,7 +3,7 @@
 //
 // The exit status says how a command ended: 0 done, 1 failure, 2 the command
 // line is wrong, 3 no such tool, 4 invalid arguments, 5 the tool failed, 6
-// denied, 7 timed out or overloaded.
+// denied, 7 timed out or overloaded, 130 interrupted.
 package main
 
 import (

@@ -63,6 +63,9 @@ func makePlan(file string) (*plan, error) {
 }
 
 func (p *plan) open(ctx context.Context, logger *slog.Logger, data string) (*gateway.Gateway, error) {
+	if p.demo != nil {
+		logger.Warn("there is no ./" + defaultConfig + ", so this serves the demonstration")
+	}
 	p.config.Listen = p.address(p.config)
 	opts := &gateway.Options{Logger: logger, DataDir: data, Version: buildVersion()}
 	if p.demo != nil {

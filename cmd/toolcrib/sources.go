@@ -27,14 +27,14 @@ func (a *app) sourcesCommand() *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			s, err := a.open(cmd.Context(), &t, nil)
+			s, err := a.open(cmd.Context(), &t, "")
 			if err != nil {
 				return err
 			}
 			defer s.close()
 			resp, err := s.Sources(s.ctx)
 			if err != nil {
-				return s.sayWhere(err)
+				return s.failure(err)
 			}
 			if o.json() {
 				return writeJSON(a.out, resp)
@@ -78,7 +78,7 @@ func (a *app) warnOfSources(s *session) {
 		return
 	}
 	for _, row := range resp.Sources {
-		if row.State != gateway.SourceReady {
+		if row.State != gateway.SourceReady && !s.late[row.Name] {
 			fmt.Fprintf(a.errOut, "toolcrib: source %s is %s: %s\n", row.Name, row.State, orDash(firstLine(row.Error, errorWidth)))
 		}
 		for _, r := range row.Refused {

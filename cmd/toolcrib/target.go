@@ -25,6 +25,9 @@ const (
 	// serverEnv names a server for the commands that talk to one.
 	serverEnv     = "TOOLCRIB_SERVER"
 	defaultServer = "http://" + gateway.DefaultListen
+	// sourceLimit bounds how long a command that opened a catalog of its own
+	// waits for the sources of the catalog.
+	sourceLimit = 10 * time.Second
 	// closeLimit bounds how long a command that used a catalog of its own
 	// waits for the catalog's children to end.
 	closeLimit = 5 * time.Second
@@ -60,15 +63,21 @@ type session struct {
 	ctx context.Context
 	// fallback says that nobody named the server.
 	fallback bool
-	close    func()
+	// late holds the sources that were not waited for any longer.
+	late  map[string]bool
+	close func()
 }
 
-// open opens the catalog. For one of its own it waits until ready reports true,
-// at the latest until every source had its first attempt.
-func (a *app) open(ctx context.Context, t *target, ready func(*gateway.Gateway) bool) (*session, error) {
+// open opens the catalog. For one of its own it waits for the named tool, or
+// until every source had its first attempt that could bring it; without a name
+// for all sources.
+func (a *app) open(ctx context.Context, t *target, tool string) (*session, error) {
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
-	s, err := a.choose(ctx, t, ready)
+	s, err := a.choose(ctx, t, tool)
 	if err != nil {
+		if errors.Is(ctx.Err(), context.Canceled) {
+			err = interruptedError{err}
+		}
 		stop()
 		return nil, err
 	}
@@ -80,18 +89,18 @@ func (a *app) open(ctx context.Context, t *target, ready func(*gateway.Gateway) 
 	return s, nil
 }
 
-func (a *app) choose(ctx context.Context, t *target, ready func(*gateway.Gateway) bool) (*session, error) {
+func (a *app) choose(ctx context.Context, t *target, tool string) (*session, error) {
 	if t.config != "" && t.server != "" {
 		return nil, usageError{errors.New("--config and --server exclude each other")}
 	}
 	if t.config != "" {
-		return a.openConfig(ctx, t.config, ready)
+		return a.openConfig(ctx, t.config, tool)
 	}
 	if url := cmp.Or(t.server, os.Getenv(serverEnv)); url != "" {
 		return openServer(ctx, url, false)
 	}
 	if haveDefaultConfig() {
-		return a.openConfig(ctx, defaultConfig, ready)
+		return a.openConfig(ctx, defaultConfig, tool)
 	}
 	return openServer(ctx, defaultServer, true)
 }
@@ -109,7 +118,7 @@ func openServer(ctx context.Context, url string, fallback bool) (*session, error
 	return &session{crib: client, ctx: ctx, fallback: fallback, close: func() {}}, nil
 }
 
-func (a *app) openConfig(ctx context.Context, file string, ready func(*gateway.Gateway) bool) (*session, error) {
+func (a *app) openConfig(ctx context.Context, file, tool string) (*session, error) {
 	logger, err := a.logger(slog.LevelError)
 	if err != nil {
 		return nil, err
@@ -129,33 +138,59 @@ func (a *app) openConfig(ctx context.Context, file string, ready func(*gateway.G
 			logger.Error("closing the catalog", "error", err)
 		}
 	}
-	if err := await(ctx, g, ready); err != nil {
+	s := &session{crib: g.LocalAPI(), ctx: g.LocalContext(ctx), late: map[string]bool{}, close: shut}
+	inTime := await(ctx, g, tool, cmp.Or(a.patience, sourceLimit))
+	if errors.Is(ctx.Err(), context.Canceled) {
 		shut()
-		return nil, err
+		return nil, ctx.Err()
 	}
-	return &session{crib: g.LocalAPI(), ctx: g.LocalContext(ctx), close: shut}, nil
+	if !inTime {
+		a.warnOfLate(s, g.Sources())
+	}
+	return s, nil
 }
 
-// await waits until ready reports true after a change of the catalog, or every
-// source had its first attempt. A nil ready waits for the latter.
-func await(ctx context.Context, g *gateway.Gateway, ready func(*gateway.Gateway) bool) error {
-	if ready == nil {
-		return g.Ready(ctx)
+// await waits until the named tool is in the catalog, or every source had its
+// first attempt that could bring it. It reports false when neither came true
+// within the limit.
+func await(ctx context.Context, g *gateway.Gateway, tool string, limit time.Duration) bool {
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if tool == "" {
+		return g.Ready(ctx) == nil
 	}
 	changes, stop := g.Catalog().Watch()
 	defer stop()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
 	all := make(chan error, 1)
-	go func() { all <- g.Ready(ctx) }()
-	for !ready(g) {
+	go func() { all <- g.ReadyFor(ctx, tool) }()
+	for {
+		if _, found := g.Catalog().Resolve(tool); found {
+			return true
+		}
 		select {
 		case err := <-all:
-			return err
+			return err == nil
 		case <-changes:
 		}
 	}
-	return nil
+}
+
+// warnOfLate says which sources have not answered in time.
+func (a *app) warnOfLate(s *session, list []gateway.SourceState) {
+	for _, row := range list {
+		if row.State == gateway.SourceConnecting {
+			s.late[row.Name] = true
+			fmt.Fprintf(a.errOut, "toolcrib: source %s has not answered yet\n", row.Name)
+		}
+	}
+}
+
+// failure is the error of a request to the catalog as it is shown.
+func (s *session) failure(err error) error {
+	if err != nil && errors.Is(s.ctx.Err(), context.Canceled) {
+		return interruptedError{err}
+	}
+	return s.sayWhere(err)
 }
 
 // sayWhere adds to the failure to reach a server that nobody named what the

@@ -40,6 +40,18 @@ func readBuild() build {
 // buildVersion is what the program calls itself towards others.
 func buildVersion() string { return readBuild().Version }
 
+func versionLine() string {
+	b := readBuild()
+	line := "toolcrib " + b.Version
+	if b.Revision != "" {
+		line += " " + b.Revision
+	}
+	if b.Modified {
+		line += " modified"
+	}
+	return line + " " + b.Go + " " + b.Platform
+}
+
 func (a *app) versionCommand() *cobra.Command {
 	var o output
 	cmd := &cobra.Command{
@@ -50,18 +62,10 @@ func (a *app) versionCommand() *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			b := readBuild()
 			if o.json() {
-				return writeJSON(a.out, b)
+				return writeJSON(a.out, readBuild())
 			}
-			line := "toolcrib " + b.Version
-			if b.Revision != "" {
-				line += " " + b.Revision
-			}
-			if b.Modified {
-				line += " modified"
-			}
-			_, err := fmt.Fprintln(a.out, line, b.Go, b.Platform)
+			_, err := fmt.Fprintln(a.out, versionLine())
 			return err
 		},
 	}
