@@ -80,8 +80,11 @@ type Summary struct {
 	// Source is empty for Go functions.
 	Source string `json:"source"`
 	// Loading is "always" or "deferred".
-	Loading string   `json:"loading"`
-	Tags    []string `json:"tags"`
+	Loading string `json:"loading"`
+	// Kind is "resource", "resource_template" or "prompt" for what is no tool at
+	// its source, and absent otherwise.
+	Kind string   `json:"kind,omitempty"`
+	Tags []string `json:"tags"`
 	// SideEffect is empty when nobody classified the tool.
 	SideEffect string `json:"side_effect"`
 }
@@ -236,6 +239,7 @@ func summarize(t *tools.Tool) Summary {
 		ID: t.Name, Name: t.Name, Title: t.Title, Version: t.Version, Description: t.Description,
 		Scope: scopeOf(t), Transport: string(t.Transport), Source: string(t.Source),
 		Loading: loadingOf(t), Tags: present(t.Tags), SideEffect: string(t.SideEffects),
+		Kind: string(t.Kind),
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 // is answered nothing passes any more.
 type peer struct {
 	capabilities tools.Capabilities
+	session      *mcpwire.Session
 
 	mu       sync.Mutex       // held while a note is sent, so that none comes after the answer
 	request  *mcpwire.Request // nil once it is answered
@@ -25,7 +26,7 @@ type peer struct {
 }
 
 func newPeer(r *mcpwire.Request, c tools.Capabilities) *peer {
-	return &peer{request: r, capabilities: c, progress: math.Inf(-1)}
+	return &peer{request: r, session: r.Session, capabilities: c, progress: math.Inf(-1)}
 }
 
 func (p *peer) close() {
@@ -96,6 +97,21 @@ func logParams(l tools.LogNote) (json.RawMessage, error) {
 	}
 	out = append(append(out, `,"data":`...), data...)
 	return append(out, '}'), nil
+}
+
+// Notify sends a notification to the client of a session, on the stream of the
+// call while that lasts. The stateless era has no place for it once the call is
+// over.
+func (p *peer) Notify(ctx context.Context, method string, params json.RawMessage) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.request != nil:
+		return p.request.Notify(ctx, method, params)
+	case p.session.Era() == mcpwire.EraStateful:
+		return p.session.Notify(ctx, method, params)
+	}
+	return nil
 }
 
 // Ask puts a question to the client on the stream of the call. A client that

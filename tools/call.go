@@ -32,6 +32,9 @@ type Entrance struct {
 	// may be put on any of them. Empty means that this is only known of the
 	// call itself.
 	Client string
+	// ClientGone is closed when Client will make no more calls. Nil says
+	// nothing.
+	ClientGone <-chan struct{}
 	// LogLevel is the least level of log lines that the caller wants, a syslog
 	// word. Empty leaves it to the tool.
 	LogLevel string
@@ -64,6 +67,13 @@ type BatchPeer interface {
 	Peer
 	// AskAll returns one answer for each question, in their order.
 	AskAll(ctx context.Context, list []Question) ([]Answer, error)
+}
+
+// NotifiedPeer is a Peer that passes on notifications of MCP to its client, also
+// when the call is over.
+type NotifiedPeer interface {
+	Peer
+	Notify(ctx context.Context, method string, params json.RawMessage) error
 }
 
 // ProgressNote says how far a call is.
@@ -133,8 +143,10 @@ type Call struct {
 	Meta json.RawMessage
 	// Capabilities is what the caller can be asked.
 	Capabilities Capabilities
-	// Client names who answers questions; see Entrance.
-	Client string
+	// Client names who answers questions, and ClientGone is closed when it will
+	// make no more calls; see Entrance.
+	Client     string
+	ClientGone <-chan struct{}
 	// LogLevel is the least level of log lines that the caller wants, or empty.
 	LogLevel string
 
@@ -202,6 +214,19 @@ func (c *Call) Ask(ctx context.Context, q Question) (Answer, error) {
 		defer a.resume()
 	}
 	return c.peer.Ask(ctx, q)
+}
+
+// Notify passes a notification of MCP on to the caller's client, for what belongs
+// to the client rather than to the call. Without a client that takes any, it
+// does nothing.
+func (c *Call) Notify(ctx context.Context, method string, params json.RawMessage) error {
+	if c == nil {
+		return nil
+	}
+	if p, ok := c.peer.(NotifiedPeer); ok {
+		return p.Notify(ctx, method, params)
+	}
+	return nil
 }
 
 // AskAll puts several questions to the caller, at once where it can be asked so,

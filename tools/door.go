@@ -543,11 +543,11 @@ func (c *Call) begin(ctx context.Context, b *binding, outer *Call) {
 	}
 	if outer != nil {
 		c.Parent, c.peer, c.Capabilities = outer.ID, outer.peer, outer.Capabilities
-		c.Client, c.LogLevel = outer.Client, outer.LogLevel
+		c.Client, c.ClientGone, c.LogLevel = outer.Client, outer.ClientGone, outer.LogLevel
 	}
 	if e, ok := ctx.Value(entranceKey{}).(*Entrance); ok && e != nil {
 		c.ID, c.peer, c.IdempotencyKey, c.Meta, c.Capabilities = e.CallID, e.Peer, e.IdempotencyKey, e.Meta, e.Capabilities
-		c.Client, c.LogLevel = e.Client, e.LogLevel
+		c.Client, c.ClientGone, c.LogLevel = e.Client, e.ClientGone, e.LogLevel
 	}
 	if c.ID == "" {
 		c.ID = newCallID()

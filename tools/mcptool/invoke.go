@@ -103,13 +103,17 @@ func (s *Server) send(ctx context.Context, t *remoteTool, args json.RawMessage, 
 	if err != nil {
 		return nil, 0, err
 	}
-	defer s.lanes.release(l)
+	if !l.everybodys() {
+		defer s.lanes.release(l)
+	}
 	for again := true; ; again = false {
 		conn, err := l.get(ctx, false)
 		if err != nil {
 			return nil, 0, err
 		}
-		defer l.begin(ctx, s, conn, call)()
+		if !l.everybodys() && call != nil {
+			defer l.begin(ctx, s, conn, call)()
+		}
 		params := s.params(t, args, s.logLevel(conn, call), input)
 		raw, err := conn.call(ctx, t.method, params, s.callOptions(ctx, l, t, params, conn.era))
 		lost := mcpwire.DeliveryOf(err) == mcpwire.NotDelivered && !conn.alive()
@@ -146,6 +150,10 @@ func (s *Server) callOptions(ctx context.Context, l *lane, t *remoteTool, params
 	opts.Notification = func(method string, params json.RawMessage) {
 		if method == mcpwire.NotifyLog {
 			s.dropped(call.Log(ctx, logNote(params)))
+			return
+		}
+		if method == notifyElicited {
+			s.elicited(l, params)
 			return
 		}
 		s.notified(method, params)

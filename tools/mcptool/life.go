@@ -109,6 +109,7 @@ func (s *Server) dial(ctx context.Context, version string, l *lane) (*mcpwire.Cl
 	if l != nil && l.scope.capabilities != "" {
 		opts.Capabilities = json.RawMessage(l.scope.capabilities)
 		opts.OnRequest = s.request(l)
+		opts.OnNotification = s.heard(l)
 	}
 	return mcpwire.Connect(ctx, s.transport(), opts)
 }

@@ -36,6 +36,7 @@ const (
 	defaultMaxSessions = 256
 	defaultSessionIdle = 10 * time.Minute
 	crowdedPause       = time.Second
+	notifyWait         = 5 * time.Second
 )
 
 // A scope says whose calls share a connection. Unless everybody does, it always
@@ -80,15 +81,18 @@ type lane struct {
 	since time.Time   // when users became 0
 	timer *time.Timer // ends a lane that nobody uses; nil for everybody's
 
+	gone bool // its client will make no more calls; guarded by lanes.mu
+
 	mu      sync.Mutex
 	flights []*flight
+	client  *tools.Call // the last call, for what belongs to no call
 }
+
+// everybodys reports whether the lane is the shared one.
+func (l *lane) everybodys() bool { return l.timer == nil }
 
 // begin notes that a call goes out on conn, and returns what notes its end.
 func (l *lane) begin(ctx context.Context, s *Server, conn *connection, call *tools.Call) (end func()) {
-	if l.timer == nil || call == nil {
-		return func() {} // everybody's
-	}
 	if conn.era == mcpwire.EraStateful {
 		s.follow(ctx, conn, call.LogLevel)
 	}
@@ -96,6 +100,7 @@ func (l *lane) begin(ctx context.Context, s *Server, conn *connection, call *too
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.flights = append(l.flights, f)
+	l.client = call
 	return func() {
 		l.mu.Lock()
 		defer l.mu.Unlock()
@@ -112,6 +117,35 @@ func (l *lane) latest() (flight, bool) {
 		return flight{}, false
 	}
 	return *l.flights[len(l.flights)-1], true
+}
+
+// notifyElicited tells that a page which a person was sent to has been completed.
+// It may come when the call is over.
+const notifyElicited = "notifications/elicitation/complete"
+
+// heard takes what belongs to no call's own stream.
+func (s *Server) heard(l *lane) func(string, json.RawMessage) {
+	return func(method string, params json.RawMessage) {
+		if method == notifyElicited {
+			s.elicited(l, params)
+			return
+		}
+		s.notified(method, params)
+	}
+}
+
+// elicited passes the notification on to the caller, unless several share the
+// connection.
+func (s *Server) elicited(l *lane, params json.RawMessage) {
+	if l == nil || l.everybodys() || l.scope.capabilities == "" {
+		return
+	}
+	l.mu.Lock()
+	call := l.client
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(l.ctx, notifyWait)
+	defer cancel()
+	s.dropped(call.Notify(ctx, notifyElicited, params))
 }
 
 // follow asks for log messages from the level on that the caller wants, where
@@ -181,16 +215,34 @@ func (p *lanes) take(ctx context.Context, call *tools.Call) (*lane, error) {
 	}
 	p.lanes[sc] = append(p.lanes[sc], l)
 	p.count++
+	if call != nil && call.ClientGone != nil && sc.client != "" {
+		l.spawn(func() { p.follow(l, call.ClientGone) })
+	}
 	return l, nil
 }
 
-func (p *lanes) release(l *lane) {
-	if l == p.shared {
+// follow ends a lane with its client, or when its last call is over.
+func (p *lanes) follow(l *lane, gone <-chan struct{}) {
+	select {
+	case <-gone:
+	case <-l.ctx.Done():
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if l.users--; l.users == 0 {
+	if l.gone = true; l.users == 0 {
+		p.drop(l)
+	}
+}
+
+func (p *lanes) release(l *lane) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch l.users--; {
+	case l.users > 0:
+	case l.gone:
+		p.drop(l)
+	default:
 		l.since = time.Now()
 		l.timer.Reset(p.server.cfg.SessionIdle)
 	}

@@ -212,6 +212,27 @@ func TestIdleSessionsEnd(t *testing.T) {
 	eventually(t, func() bool { return s.Status().Sessions == 0 })
 }
 
+// A connection ends with its client, not before the last call of it is over.
+func TestSessionsEndWithTheirClient(t *testing.T) {
+	waiting, hold := make(chan struct{}, 1), make(chan struct{})
+	s := start(t, &Config{Name: "odd", URL: serveHTTP(t, newAsking(func() { waiting <- struct{}{}; <-hold }), false), Session: SessionPerSession})
+	cat := catalogOf(t, s)
+	gone, done := make(chan struct{}), make(chan error, 1)
+	ctx := tools.WithEntrance(caller(t, "s", "", nil), tools.Entrance{Peer: says("x"), Client: "c", ClientGone: gone,
+		Capabilities: tools.Capabilities{ElicitForm: true}})
+	go func() {
+		_, err := tools.Invoke(ctx, cat, "odd_ask", nil)
+		done <- err
+	}()
+	await(t, waiting)
+	close(gone)
+	close(hold)
+	if err := await(t, done); err != nil {
+		t.Error(err)
+	}
+	eventually(t, func() bool { return s.Status().Sessions == 0 })
+}
+
 func TestScopes(t *testing.T) {
 	t.Parallel()
 	with := func(tenant, user, session string) context.Context {
