@@ -16,7 +16,7 @@ import (
 func forms(v string) []string {
 	list := texts(v)
 	for _, form := range texts(v) { // JSON inside JSON
-		list = append(list, quoted(form, false))
+		list = append(list, quoted(form, false), quoted(form, true))
 	}
 	for _, form := range []string{url.QueryEscape(v), strings.ReplaceAll(url.QueryEscape(v), "+", "%20"), url.PathEscape(v)} {
 		list = append(list, form, lowerHex(form))

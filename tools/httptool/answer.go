@@ -42,7 +42,7 @@ func (c *caller) answer(ctx context.Context, out *outgoing, resp *http.Response)
 	res.Provider = map[string]any{"http_status": resp.StatusCode, "content_type": resp.Header.Get("Content-Type")}
 	for _, name := range []string{"Link", "Location", "ETag", "Last-Modified"} {
 		if v := resp.Header.Get(name); v != "" {
-			res.Provider[strings.ToLower(name)] = scrub(v, out.hidden)
+			res.Provider[strings.ToLower(name)] = out.clean(v)
 		}
 	}
 	return res, nil
@@ -78,7 +78,7 @@ func (c *caller) tooLong(out *outgoing) error {
 func result(out *outgoing, resp *http.Response, kind, charset string, body []byte) tools.ToolResult {
 	switch {
 	case len(body) == 0:
-		return bodiless(resp, out.hidden)
+		return bodiless(resp, out)
 	case (isJSON(kind) || kind == "") && rawjson.Valid(body):
 		raw := json.RawMessage(rawjson.Trim(body))
 		return tools.ToolResult{Value: raw, Structured: raw}
@@ -95,16 +95,16 @@ func result(out *outgoing, resp *http.Response, kind, charset string, body []byt
 
 // bodiless is the value of an answer without a body: its status, where it
 // points to, and for HEAD the headers, which are all there is to it.
-func bodiless(resp *http.Response, hidden []string) tools.ToolResult {
+func bodiless(resp *http.Response, out *outgoing) tools.ToolResult {
 	value := map[string]any{"status": resp.StatusCode}
 	if l := resp.Header.Get("Location"); l != "" {
-		value["location"] = scrub(l, hidden)
+		value["location"] = out.clean(l)
 	}
 	if resp.Request != nil && resp.Request.Method == http.MethodHead {
 		headers := map[string]string{}
 		for name, v := range resp.Header {
 			if name != "Set-Cookie" {
-				headers[strings.ToLower(name)] = strings.ToValidUTF8(strings.Join(v, ", "), "\uFFFD")
+				headers[strings.ToLower(name)] = out.clean(strings.ToValidUTF8(strings.Join(v, ", "), "\uFFFD"))
 			}
 		}
 		value["headers"] = headers
@@ -175,7 +175,7 @@ func status(out *outgoing, resp *http.Response) error {
 	if text := http.StatusText(code); text != "" {
 		e.Message += " " + text
 	}
-	if x := excerpt(resp, out.hidden); x != "" {
+	if x := excerpt(resp, out); x != "" {
 		e.Message += ": " + x
 	}
 	return e
@@ -183,7 +183,7 @@ func status(out *outgoing, resp *http.Response) error {
 
 // excerpt returns the beginning of a textual body. Secrets are removed before
 // it is cut, so that none is cut in half and passes.
-func excerpt(resp *http.Response, hidden []string) string {
+func excerpt(resp *http.Response, out *outgoing) string {
 	kind, params, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if kind != "" && !isText(kind) {
 		return ""
@@ -192,7 +192,7 @@ func excerpt(resp *http.Response, hidden []string) string {
 	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && len(head) == 0 {
 		return ""
 	}
-	text := scrub(strings.TrimSpace(decodeText(params["charset"], head)), hidden)
+	text := out.clean(strings.TrimSpace(decodeText(params["charset"], head)))
 	if len(text) > maxExcerpt {
 		text = strings.ToValidUTF8(text[:maxExcerpt], "") + "…"
 	}

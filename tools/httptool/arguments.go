@@ -143,6 +143,9 @@ func (b *formBuilder) parameter(l *library, n node) error {
 	if !ok {
 		return unsupported(fmt.Errorf("parameter %q: parameters in %q are not supported: expected path, query, header or cookie", p.name, p.in))
 	}
+	if p.in == "header" && !validHeaderName(p.name) {
+		return n.errorf("parameter %q is not a header name", p.name)
+	}
 	p.required = p.in == "path" || n.flag("required", false)
 	source := n.child("schema")
 	if l.root.swagger() {

@@ -118,7 +118,7 @@ func (a *Auth) apply(req *http.Request) ([]string, error) {
 	if secret == "" {
 		return nil, errors.New("the credential is empty")
 	}
-	shown := []string{secret, url.QueryEscape(secret), percent(secret, false)}
+	shown := []string{secret}
 	if a.Query != "" {
 		addQuery(req.URL, percent(a.Query, false)+"="+percent(secret, false))
 		return shown, nil
@@ -134,9 +134,9 @@ func (a *Auth) apply(req *http.Request) ([]string, error) {
 		}
 		req.Header.Set("Cookie", cookie)
 	case a.Kind == AuthBasic:
-		encoded := base64.StdEncoding.EncodeToString([]byte(secret))
-		req.Header.Set(or(a.Header, "Authorization"), "Basic "+encoded)
-		shown = append(shown, encoded)
+		req.Header.Set(or(a.Header, "Authorization"), "Basic "+base64.StdEncoding.EncodeToString([]byte(secret)))
+		_, password, _ := strings.Cut(secret, ":")
+		shown = append(shown, password)
 	case a.Kind == AuthBearer:
 		req.Header.Set(or(a.Header, "Authorization"), "Bearer "+secret)
 	default:

@@ -22,8 +22,11 @@ const DefaultMaxResponseBytes = 64 << 20
 // Network says how a source reaches its endpoints. The zero value reaches the
 // public internet.
 type Network struct {
-	// AllowPrivate lets the source call loopback, private and link-local
-	// addresses, and makes it use the proxy that the environment names.
+	// AllowPrivate lets the source call loopback and private addresses, and
+	// makes it use the proxy that the environment names. A link-local address,
+	// at which clouds keep credentials, is called only where the configuration
+	// itself names it: as the server, as where the document is, or in the
+	// url_template of a manifest.
 	// Otherwise such an address is refused when it is dialled, whatever name
 	// stood for it, and no proxy is used, since behind one the addresses
 	// could not be told.
@@ -54,6 +57,9 @@ type caller struct {
 	transport *http.Transport
 	trusted   http.RoundTripper // with the credentials of Network.Wrap
 	limit     int64
+	masks     masks
+	private   bool  // Network.AllowPrivate
+	named     named // link-local addresses that may be called all the same
 }
 
 func newCaller(n Network) *caller {
@@ -66,12 +72,11 @@ func newCaller(n Network) *caller {
 		IdleConnTimeout:        idleTimeout,
 		MaxResponseHeaderBytes: maxHeaderBytes,
 	}
+	c := &caller{transport: t, trusted: t, limit: n.MaxResponseBytes, private: n.AllowPrivate}
+	dialer.Control = c.guard
 	if n.AllowPrivate {
 		t.Proxy = http.ProxyFromEnvironment
-	} else {
-		dialer.Control = guard
 	}
-	c := &caller{transport: t, trusted: t, limit: n.MaxResponseBytes}
 	if c.limit <= 0 {
 		c.limit = DefaultMaxResponseBytes
 	}
@@ -92,7 +97,8 @@ type outgoing struct {
 	body   []byte
 	auth   credentials
 	hidden []string // values that no error may show
-	bare   bool     // goes without the credentials of Network.Wrap
+	masks  *masks
+	bare   bool // goes without the credentials of Network.Wrap
 }
 
 // A trip follows one request on its way.
@@ -142,6 +148,9 @@ func (c *caller) send(ctx context.Context, out *outgoing) (*http.Response, error
 		if hop == maxRedirects {
 			return nil, rejected(out, resp.StatusCode, fmt.Sprintf("more than %d redirects", maxRedirects))
 		}
+		if err := c.checkLinkLocal(location); err != nil {
+			return nil, rejected(out, resp.StatusCode, "redirected: "+err.Error())
+		}
 		trusted = trusted && origin(location) == origin(req.URL)
 		if req, err = follow(req, out, resp.StatusCode, location, trusted); err != nil {
 			return nil, rejected(out, resp.StatusCode, err.Error())
@@ -162,6 +171,7 @@ func (c *caller) first(ctx context.Context, out *outgoing) (*http.Request, error
 		}
 		req.Header.Set("Idempotency-Key", key.IdempotencyKey)
 	}
+	out.masks = &c.masks
 	hidden, err := out.auth.apply(req)
 	if err != nil {
 		return nil, err

@@ -241,15 +241,14 @@ func (d *document) step(at string, raw json.RawMessage, key string) (json.RawMes
 type library struct {
 	ctx    context.Context
 	caller *caller
-	allow  bool
 	root   *document
 	values map[string]string // of the variables of servers
 	folder *os.Root          // what files may be referred to; nil without
 	docs   map[string]*document
 }
 
-func newLibrary(ctx context.Context, c *caller, allowPrivate bool) *library {
-	return &library{ctx: ctx, caller: c, allow: allowPrivate, docs: map[string]*document{}}
+func newLibrary(ctx context.Context, c *caller) *library {
+	return &library{ctx: ctx, caller: c, docs: map[string]*document{}}
 }
 
 func (l *library) close() {
@@ -343,7 +342,7 @@ func shownLocation(location string) string {
 }
 
 func (l *library) fetch(u *url.URL) ([]byte, error) {
-	if err := checkTarget(u, l.allow); err != nil {
+	if err := l.caller.checkFound(u); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(l.ctx, documentTimeout)

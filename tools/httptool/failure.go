@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/url"
-	"strings"
 	"syscall"
 
 	"github.com/toolcrib/toolcrib/tools"
@@ -34,7 +33,7 @@ func invalid(err error) error {
 // rejected is the error of an answer that is not accepted.
 func rejected(out *outgoing, status int, why string) error {
 	return &tools.Error{Class: tools.ErrClassPermanent, Delivery: tools.Answered,
-		Message: fmt.Sprintf("%s: HTTP %d: %s", out.label, status, scrub(why, out.hidden))}
+		Message: fmt.Sprintf("%s: HTTP %d: %s", out.label, status, out.clean(why))}
 }
 
 // failure describes a request that got no answer. Neither the message nor the
@@ -69,7 +68,7 @@ func failure(req *http.Request, out *outgoing, err error, t *trip) error {
 		e.Class = timeoutOr(err, e)
 		e.Message = host + ": " + bareText(err)
 	}
-	e.Message = out.label + ": " + scrub(e.Message, out.hidden)
+	e.Message = out.label + ": " + out.clean(e.Message)
 	return e
 }
 
@@ -108,18 +107,4 @@ func bareText(err error) string {
 		err = withURL.Err
 	}
 	return err.Error()
-}
-
-// minHidden is the length, in bytes, below which a value is too common to be
-// recognised as a secret in a text.
-const minHidden = 4
-
-// scrub removes secrets from a text that is shown.
-func scrub(s string, hidden []string) string {
-	for _, h := range hidden {
-		if len(h) >= minHidden {
-			s = strings.ReplaceAll(s, h, "[hidden]")
-		}
-	}
-	return s
 }

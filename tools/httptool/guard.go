@@ -7,31 +7,84 @@ import (
 	"net/netip"
 	"net/url"
 	"strings"
+	"sync"
 	"syscall"
 )
 
 // A blockedError says that a connection was refused before it was made,
 // because of where it would have gone.
 type blockedError struct {
-	addr netip.Addr
-	what string
+	addr    netip.Addr
+	what    string
+	private bool // although allow_private is set
 }
 
 func (e *blockedError) Error() string {
+	if e.private {
+		return fmt.Sprintf("the address %s is %s and is called only where the configuration itself names it", e.addr, e.what)
+	}
 	return fmt.Sprintf("the address %s is %s and is not called unless allow_private is set", e.addr, e.what)
 }
 
 // guard is a net.Dialer.Control: it sees the address after name resolution,
 // so no name can stand for a private address.
-func guard(_, address string, _ syscall.RawConn) error {
+func (c *caller) guard(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return fmt.Errorf("cannot tell where %q is: %w", address, err)
+	}
+	if c.private {
+		return c.judgeLinkLocal(ap.Addr())
 	}
 	if what := private(ap.Addr()); what != "" {
 		return &blockedError{addr: ap.Addr().Unmap(), what: what}
 	}
 	return nil
+}
+
+// linkLocal is a kind of address that allow_private does not open: what clouds
+// tell their machines, credentials among it, is found there.
+const linkLocal = "link-local"
+
+// named are the link-local addresses that the configuration names.
+type named struct{ addrs sync.Map }
+
+// name opens the link-local address that the configuration has for a host.
+func (c *caller) name(u *url.URL) {
+	if a, err := netip.ParseAddr(u.Hostname()); err == nil && private(a) == linkLocal {
+		c.named.addrs.Store(a.Unmap().WithZone(""), true)
+	}
+}
+
+func (c *caller) judgeLinkLocal(a netip.Addr) error {
+	a = a.Unmap().WithZone("")
+	if private(a) != linkLocal {
+		return nil
+	}
+	if _, ok := c.named.addrs.Load(a); ok {
+		return nil
+	}
+	return &blockedError{addr: a, what: linkLocal, private: true}
+}
+
+// checkLinkLocal refuses the URL of a link-local address that the configuration
+// does not name. A proxy, for one, would call it without this process dialling
+// it.
+func (c *caller) checkLinkLocal(u *url.URL) error {
+	a, err := netip.ParseAddr(strings.TrimSuffix(u.Hostname(), "."))
+	if err != nil || !c.private { // the guard will see it
+		return nil
+	}
+	return c.judgeLinkLocal(a)
+}
+
+// checkFound is checkTarget for a URL that stands in a document, and not in the
+// configuration.
+func (c *caller) checkFound(u *url.URL) error {
+	if err := checkTarget(u, c.private); err != nil {
+		return err
+	}
+	return c.checkLinkLocal(u)
 }
 
 // reservedNet is a block of addresses that is not part of the public internet.
@@ -65,7 +118,7 @@ func private(a netip.Addr) string {
 	case a.IsPrivate():
 		return "private"
 	case a.IsLinkLocalUnicast(), a.IsLinkLocalMulticast(), a.IsInterfaceLocalMulticast():
-		return "link-local"
+		return linkLocal
 	case a.IsUnspecified():
 		return "unspecified"
 	case a.IsMulticast():

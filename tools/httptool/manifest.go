@@ -290,7 +290,9 @@ func (m *Manifest) checkURL(o *yamlObject, text string) {
 	}
 	if err := checkTarget(u, m.cfg.Network.AllowPrivate); err != nil {
 		o.reader.faultf(o.members["url_template"], "url_template: %v", err)
+		return
 	}
+	m.caller.name(u)
 }
 
 func (o *yamlObject) filler(key, text string, where place) *filler {

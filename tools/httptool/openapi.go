@@ -93,7 +93,18 @@ func NewOpenAPI(cfg OpenAPIConfig) (*OpenAPI, error) {
 	}
 	s.cfg.Headers = maps.Clone(cfg.Headers)
 	s.caller = newCaller(cfg.Network)
+	s.nameConfigured(s.caller)
 	return s, nil
+}
+
+// nameConfigured tells a caller which hosts the configuration names.
+func (s *OpenAPI) nameConfigured(c *caller) {
+	if s.server != nil {
+		c.name(s.server)
+	}
+	if u, isURL, err := webLocation(s.cfg.Document); err == nil && isURL {
+		c.name(u)
+	}
 }
 
 func (s *OpenAPI) check() error {
@@ -231,7 +242,7 @@ func distinct(list []error) []error {
 }
 
 func (s *OpenAPI) read(ctx context.Context) (list []tools.ToolDescriptor, refused []tools.Refusal, problems []error, err error) {
-	lib := newLibrary(ctx, s.caller, s.cfg.Network.AllowPrivate)
+	lib := newLibrary(ctx, s.caller)
 	lib.values = s.cfg.ServerVariables
 	defer lib.close()
 	if err := lib.open(or(s.cfg.Document, s.cfg.Name), s.cfg.Content); err != nil {

@@ -61,7 +61,7 @@ func (r *reader) target(o *operation) (string, error) {
 		if server, err = r.lib.server(o); err != nil {
 			return "", unsupported(err)
 		}
-		if err := checkTarget(server, r.cfg.Network.AllowPrivate); err != nil {
+		if err := r.caller.checkFound(server); err != nil {
 			return "", unsupported(fmt.Errorf("server %s: %w", shownLocation(server.String()), err))
 		}
 	}
@@ -216,17 +216,4 @@ func examples(args, example json.RawMessage) []tools.ToolExample {
 		return nil
 	}
 	return []tools.ToolExample{{Args: values}}
-}
-
-// publicHeaders are headers whose values need not be hidden.
-var publicHeaders = []string{"accept", "accept-language", "accept-encoding", "content-type", "user-agent", "cache-control"}
-
-func secretValues(headers map[string]string) []string {
-	var values []string
-	for name, v := range headers {
-		if !slices.Contains(publicHeaders, strings.ToLower(name)) {
-			values = append(values, v)
-		}
-	}
-	return values
 }

@@ -81,7 +81,9 @@ func NewUTCP(cfg UTCPConfig) (*UTCP, error) {
 		return nil, fmt.Errorf("utcp %q: %w", cfg.Name, err)
 	}
 	cfg.Headers = maps.Clone(cfg.Headers)
-	return &UTCP{cfg: cfg, server: same.server, caller: newCaller(cfg.Network)}, nil
+	s := &UTCP{cfg: cfg, server: same.server, caller: newCaller(cfg.Network)}
+	same.nameConfigured(s.caller)
+	return s, nil
 }
 
 // SourceID is "utcp:" and the name.
@@ -149,7 +151,7 @@ func faults(refused []tools.Refusal) []error {
 }
 
 func (s *UTCP) read(ctx context.Context, local bool) (*manualReader, error) {
-	lib := newLibrary(ctx, s.caller, s.cfg.Network.AllowPrivate)
+	lib := newLibrary(ctx, s.caller)
 	defer lib.close()
 	if err := lib.open(or(s.cfg.Manual, s.cfg.Name), s.cfg.Content); err != nil {
 		return nil, err

@@ -199,7 +199,7 @@ func (m *manualReader) target(e *endpoint, n node) error {
 	}
 	if m.server != nil {
 		base = m.server
-	} else if err := checkTarget(base, m.cfg.Network.AllowPrivate); err != nil {
+	} else if err := m.caller.checkFound(base); err != nil {
 		return unsupported(fmt.Errorf("url: %w", err))
 	}
 	e.base = base.Scheme + "://" + base.Host + strings.TrimRight(base.EscapedPath(), "/")
