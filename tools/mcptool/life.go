@@ -94,6 +94,19 @@ func (s *Server) open(ctx context.Context, l *lane) (*mcpwire.Client, error) {
 	return client, nil
 }
 
+// everything is what the connection that the lists are read on says it can be
+// asked where callers have connections of their own: some servers list a tool
+// that asks only for a client that can be asked.
+var everything = json.RawMessage(`{"sampling":{},"elicitation":{"form":{},"url":{}},"roots":{}}`)
+
+// nobodyAsked answers on that connection, on which no call goes out.
+func nobodyAsked(_ context.Context, q *mcpwire.ServerRequest) (json.RawMessage, error) {
+	if q.Method == "roots/list" {
+		return json.RawMessage(`{"roots":[]}`), nil
+	}
+	return nil, mcpwire.Errorf(mcpwire.CodeInvalidRequest, "%s: this connection reads lists, and no call is under way on it", bound(q.Method, 128))
+}
+
 // dial opens a transport. A connection that callers share says that it has
 // nobody to ask: a request of the server does not tell whose call it belongs to.
 func (s *Server) dial(ctx context.Context, version string, l *lane) (*mcpwire.Client, error) {
@@ -106,12 +119,15 @@ func (s *Server) dial(ctx context.Context, version string, l *lane) (*mcpwire.Cl
 
 		MaxMessageBytes: s.cfg.MaxMessageBytes,
 	}
-	if l != nil && l.scope.capabilities != "" {
+	switch {
+	case l == nil && s.cfg.Session == SessionPerSession:
+		opts.Capabilities, opts.OnRequest = everything, nobodyAsked
+	case l != nil && l.scope.capabilities != "":
 		opts.Capabilities = json.RawMessage(l.scope.capabilities)
 		opts.OnRequest = s.request(l)
 		opts.OnNotification = s.heard(l)
 	}
-	return mcpwire.Connect(ctx, s.transport(), opts)
+	return s.connect(ctx, opts)
 }
 
 // opened starts what goes on beside a new connection that everybody shares.

@@ -212,6 +212,37 @@ func TestIdleSessionsEnd(t *testing.T) {
 	eventually(t, func() bool { return s.Status().Sessions == 0 })
 }
 
+// Some servers list what asks only for a client that can be asked.
+func TestToolsThatDependOnTheClient(t *testing.T) {
+	for mode, want := range map[Session]bool{SessionShared: false, SessionPerSession: true} {
+		var server *mcp.Server
+		server = mcp.NewServer(&mcp.Implementation{Name: "careful", Version: "1"}, &mcp.ServerOptions{
+			HasTools: true,
+			InitializedHandler: func(_ context.Context, r *mcp.InitializedRequest) {
+				if c := r.Session.InitializeParams().Capabilities; c != nil && c.Elicitation != nil {
+					mcp.AddTool(server, &mcp.Tool{Name: "ask"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+						return nil, nil, nil
+					})
+				}
+			},
+		})
+		s := start(t, &Config{Name: "odd", URL: serveHTTP(t, server, false), Session: mode})
+		changed := make(chan struct{}, 16)
+		s.OnChange(func() { changed <- struct{}{} })
+		list, err := s.Discover(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want && len(list) == 0 { // it was added after the list was read
+			await(t, changed)
+			list, _ = s.Discover(t.Context())
+		}
+		if (len(list) == 1) != want {
+			t.Errorf("%s: %d tools", mode, len(list))
+		}
+	}
+}
+
 // A connection ends with its client, not before the last call of it is over.
 func TestSessionsEndWithTheirClient(t *testing.T) {
 	waiting, hold := make(chan struct{}, 1), make(chan struct{})
