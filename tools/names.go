@@ -35,8 +35,11 @@ func nameByte(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_' || c == '.' || c == '-'
 }
 
-// StrictNames is CheckName for catalogs whose names every provider takes as
-// they are: ASCII snake_case segments separated by dots, at most 64 bytes.
+// StrictNames is CheckName for catalogs whose names stay short and of one form:
+// ASCII snake_case segments separated by dots, at most 64 bytes. Providers whose
+// names hold no dots, such as OpenAI and Anthropic, are told such a name with
+// another separator in the place of each dot, such as two underscores, and what
+// they answer is mapped back.
 func StrictNames(name string) error {
 	if err := CheckName(name); err != nil {
 		return err

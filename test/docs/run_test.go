@@ -23,10 +23,11 @@ var secrets = []string{"GITHUB_TOKEN=secret-1", "CRM_TOKEN=secret-2", "PETS_KEY=
 
 func TestCommandsOfThePages(t *testing.T) {
 	binary := peertest.Build(t, "./cmd/toolcrib")
+	named := standIns(t)
 	for _, p := range pages(t) {
 		t.Run(filepath.Base(p.name), func(t *testing.T) {
 			t.Parallel()
-			r := &reader{dir: t.TempDir(), path: filepath.Dir(binary)}
+			r := &reader{dir: t.TempDir(), path: filepath.Dir(binary), last: named}
 			node, npm := npmPath(t, r.dir)
 			if npm {
 				r.npm, r.path = true, r.path+string(os.PathListSeparator)+node
@@ -36,10 +37,22 @@ func TestCommandsOfThePages(t *testing.T) {
 	}
 }
 
+// standIns is a folder of programs that the pages' configurations name and that
+// nothing but validation looks for.
+func standIns(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "npx"), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
 // reader does what a page says, block by block, in a folder of its own.
 type reader struct {
 	dir    string
 	path   string // folders of programs, before those of the environment
+	last   string // a folder of programs, behind those of the environment
 	npm    bool   // blocks that need npm are run
 	server string // the URL of what serves, or empty
 }
@@ -88,7 +101,7 @@ func (r *reader) actual(text string) string {
 func (r *reader) command(script string) *exec.Cmd {
 	cmd := exec.Command("sh", "-e", "-c", r.actual(script))
 	cmd.Dir = r.dir
-	cmd.Env = append(os.Environ(), "PATH="+r.path+string(os.PathListSeparator)+os.Getenv("PATH"), "HOME="+r.dir)
+	cmd.Env = append(os.Environ(), "PATH="+strings.Join([]string{r.path, os.Getenv("PATH"), r.last}, string(os.PathListSeparator)), "HOME="+r.dir)
 	cmd.Env = append(cmd.Env, secrets...)
 	if r.server != "" {
 		cmd.Env = append(cmd.Env, "TOOLCRIB_SERVER="+r.server)
