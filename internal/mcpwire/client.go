@@ -127,6 +127,8 @@ type Client struct {
 	requests inflight
 	mail     *mailbox
 	cancels  *gate // cancellations being sent
+	// sessionsOnly: the transport has no stateless era to ask for.
+	sessionsOnly bool
 
 	noise, droppedMail atomic.Int64
 
@@ -164,7 +166,7 @@ type link interface {
 }
 
 // Transport says how to reach a server: a [ChildTransport], an
-// [HTTPTransport] or a [StreamTransport].
+// [HTTPTransport], an [SSETransport] or a [StreamTransport].
 type Transport interface {
 	open(ctx context.Context, c *Client) (link, error)
 }

@@ -59,6 +59,8 @@ func openClient(ctx context.Context, t Transport, opts *ClientOptions) (*Client,
 
 func (c *Client) handshake(ctx context.Context) error {
 	switch {
+	case c.opts.Version == "" && c.sessionsOnly:
+		return c.initialize(ctx, LatestStateful)
 	case c.opts.Version == "":
 		return c.negotiate(ctx)
 	case EraOf(c.opts.Version) == EraStateful:

@@ -29,6 +29,7 @@ type EventReader struct {
 	begun  bool
 	line   []byte // the memory of short lines
 	data   chunks // of the event being read
+	long   chunks // the beginning of a line beyond the limit
 }
 
 var eventBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 8<<10) }}
@@ -64,6 +65,7 @@ func (r *EventReader) Next() (Event, error) {
 			if some {
 				return r.finish(ev), nil
 			}
+			size = 0 // a comment that keeps the stream alive is no part of an event
 			continue
 		}
 		size += int64(len(line))
@@ -129,15 +131,13 @@ func (r *EventReader) readLine(max int64) ([]byte, error) {
 		if err != nil {
 			return nil, err
 		}
-		end := bytes.IndexByte(chunk, '\n')
-		if cr := bytes.IndexByte(chunk, '\r'); cr >= 0 && (end < 0 || cr < end) {
-			end = cr
-		}
+		end := lineEnd(chunk)
 		take := end
 		if end < 0 {
 			take = len(chunk)
 		}
 		if int64(long.size+take) > max {
+			r.long = long
 			return nil, ErrTooLarge
 		}
 		if end < 0 {
@@ -154,6 +154,58 @@ func (r *EventReader) readLine(max int64) ([]byte, error) {
 		}
 		r.discard(end + 1)
 		return r.line, nil
+	}
+}
+
+// lineEnd returns where the first line of b ends, or -1.
+func lineEnd(b []byte) int {
+	end := bytes.IndexByte(b, '\n')
+	if cr := bytes.IndexByte(b, '\r'); cr >= 0 && (end < 0 || cr < end) {
+		end = cr
+	}
+	return end
+}
+
+// skipEvent reads past the event for which Next returned [ErrTooLarge], and
+// says which message it held.
+func (r *EventReader) skipEvent() (*errOverlong, error) {
+	var f idFinder
+	f.feed(r.data.take())
+	f.feed(r.long.take()) // the name of the field is outside of any object
+	for {
+		blank, err := r.skipLine(&f)
+		if err != nil {
+			return nil, err
+		}
+		if blank {
+			return &errOverlong{id: ID(f.found), identified: f.identified, method: f.method}, nil
+		}
+	}
+}
+
+// skipLine feeds the rest of a line to f and reports whether there was none.
+func (r *EventReader) skipLine(f *idFinder) (blank bool, err error) {
+	for blank = true; ; blank = false {
+		chunk, err := r.buffered()
+		if err != nil {
+			return false, err
+		}
+		end := lineEnd(chunk)
+		take := end
+		if end < 0 {
+			take = len(chunk)
+		}
+		text := chunk[:take]
+		if blank {
+			text = bytes.TrimPrefix(text, []byte("data:"))
+		}
+		f.feed(text)
+		if end >= 0 {
+			r.skipLF = chunk[end] == '\r'
+			r.discard(end + 1)
+			return blank && end == 0, nil
+		}
+		r.discard(take)
 	}
 }
 

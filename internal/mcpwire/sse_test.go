@@ -3,6 +3,7 @@ package mcpwire
 import (
 	"errors"
 	"io"
+	"net/url"
 	"runtime"
 	"strings"
 	"testing"
@@ -152,6 +153,61 @@ func TestLongMessagesAreNotCopiedWhileTheyGrow(t *testing.T) {
 		}
 		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 5*size/2 {
 			t.Errorf("%s: %d MiB were allocated for %d", name, allocated>>20, size>>20)
+		}
+	}
+}
+
+// Comments that keep a stream alive do not add up to an event beyond the limit.
+func TestCommentsDoNotAddUp(t *testing.T) {
+	r := NewEventReader(strings.NewReader(strings.Repeat(": ping\n\n", 500)+"data: x\n\n"), 1000)
+	defer r.Release()
+	if ev, err := r.Next(); err != nil || string(ev.Data) != "x" {
+		t.Errorf("%+v, %v", ev, err)
+	}
+}
+
+func TestSkippedEvents(t *testing.T) {
+	for _, end := range []string{"\n", "\r\n", "\r"} {
+		long := strings.Repeat("x", 9000)
+		stream := strings.Join([]string{`data: {"id":7,"result":"` + long + `"}`, "", "data: {", `data: "id": 8, "r":`, `data: "` + long + `"}`, "", "data: next", "", ""}, end)
+		for name, in := range map[string]io.Reader{"whole": strings.NewReader(stream), "bytewise": iotest.OneByteReader(strings.NewReader(stream))} {
+			r := NewEventReader(in, 1000)
+			for _, id := range []ID{"7", "8"} {
+				if _, err := r.Next(); !errors.Is(err, ErrTooLarge) {
+					t.Fatalf("%s: %v", name, err)
+				}
+				if got, err := r.skipEvent(); err != nil || got.id != id || got.method {
+					t.Errorf("%s: skipped %+v, %v; want %s", name, got, err, id)
+				}
+			}
+			if ev, err := r.Next(); err != nil || string(ev.Data) != "next" {
+				t.Errorf("%s: then %q, %v", name, ev.Data, err)
+			}
+			r.Release()
+		}
+	}
+}
+
+func TestSameOrigin(t *testing.T) {
+	for _, tc := range []struct{ base, ref, want string }{
+		{"https://h/sse?a=1", "/m?s=1#f", "https://h/m?s=1"},
+		{"https://h/a/sse", "m", "https://h/a/m"},
+		{"https://h/sse", " https://H:443/m ", "https://H:443/m"},
+		{"http://h:80/sse", "http://h/m", "http://h/m"},
+		{"http://h/sse?s=1", "?s=2", "http://h/sse?s=2"},
+		{"https://h/sse", "http://h/m", ""},
+		{"https://h/sse", "https://h:8443/m", ""},
+		{"https://h/sse", "https://h.example/m", ""},
+		{"https://h/sse", "https://h@evil/m", ""},
+		{"https://h/sse", "javascript:alert(1)", ""},
+	} {
+		base, err := url.Parse(tc.base)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := sameOrigin(base, tc.ref)
+		if (err != nil) != (tc.want == "") || err == nil && got.String() != tc.want {
+			t.Errorf("%s from %s: %v, %v", tc.ref, tc.base, got, err)
 		}
 	}
 }

@@ -42,7 +42,7 @@ func (l *streamLink) read() {
 		var overlong *errOverlong
 		switch {
 		case errors.As(err, &overlong):
-			l.overlong(overlong)
+			l.client.overlong(overlong)
 		case err != nil:
 			l.end(err)
 			return
@@ -69,11 +69,11 @@ func (l *streamLink) end(err error) {
 }
 
 // overlong fails the call whose answer was too large.
-func (l *streamLink) overlong(e *errOverlong) {
-	l.client.noise.Add(1)
-	l.client.opts.Logger.Warn("message beyond the size limit skipped", "limit", l.client.opts.MaxMessageBytes)
-	if k := l.client.calls.find(e.id); k != nil && !e.method {
-		l.client.calls.fail(k, &CallError{Method: k.method, Delivery: MaybeDelivered, Err: ErrTooLarge})
+func (c *Client) overlong(e *errOverlong) {
+	c.noise.Add(1)
+	c.opts.Logger.Warn("message beyond the size limit skipped", "limit", c.opts.MaxMessageBytes)
+	if k := c.calls.find(e.id); k != nil && !e.method {
+		c.calls.fail(k, &CallError{Method: k.method, Delivery: MaybeDelivered, Err: ErrTooLarge})
 	}
 }
 
