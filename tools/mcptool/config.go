@@ -21,11 +21,14 @@ import (
 type TransportMode string
 
 // The TransportMode values. Empty is TransportAuto: stdio when there is a
-// command, streamable HTTP when there is a URL.
+// command; when there is a URL, streamable HTTP, and HTTP+SSE where a server
+// refuses that with status 400, 404 or 405. TransportSSE is HTTP+SSE, the
+// transport of revision 2024-11-05.
 const (
 	TransportAuto           TransportMode = "auto"
 	TransportStdio          TransportMode = "stdio"
 	TransportStreamableHTTP TransportMode = "streamable_http"
+	TransportSSE            TransportMode = "sse"
 )
 
 // NoPrefix is the Config.Prefix that leaves the server's own tool names as they
@@ -173,13 +176,17 @@ func (c *Config) resolveTransport() error {
 	}
 	c.TransportMode = mode
 	switch {
-	case mode != TransportStdio && mode != TransportStreamableHTTP:
-		return fmt.Errorf("transport_mode %q: expected auto, stdio or streamable_http", bound(string(mode), 40))
+	case mode != TransportStdio && mode != TransportStreamableHTTP && mode != TransportSSE:
+		return fmt.Errorf("transport_mode %q: expected auto, stdio, streamable_http or sse", bound(string(mode), 40))
 	case mode == TransportStdio && (len(c.Command) == 0 || c.Command[0] == ""):
 		return errors.New("command is empty: transport_mode stdio needs the program to start")
-	case mode == TransportStreamableHTTP && c.URL == "":
+	case mode == TransportSSE && c.URL == "":
+		return errors.New("url is empty: transport_mode sse needs the address of the event stream")
+	case mode == TransportSSE && c.Version != "" && mcpwire.EraOf(c.Version) == mcpwire.EraStateless:
+		return fmt.Errorf("protocol version %q is not spoken over transport_mode sse: expected %s or an older one", bound(c.Version, 40), mcpwire.LatestStateful)
+	case mode != TransportStdio && c.URL == "":
 		return errors.New("neither command nor url is set: one of them says how to reach the server")
-	case mode == TransportStreamableHTTP:
+	case mode != TransportStdio:
 		return c.checkHTTP()
 	}
 	return nil

@@ -21,7 +21,9 @@ func TestConfigErrors(t *testing.T) {
 		{&Config{Name: "x"}, "neither command nor url"},
 		{&Config{Name: "x", Command: []string{""}}, "command is empty"},
 		{&Config{Name: "x", Command: command, URL: "http://h/mcp"}, "both command and url"},
-		{&Config{Name: "x", TransportMode: "sse", URL: "http://h/"}, `transport_mode "sse": expected auto, stdio or streamable_http`},
+		{&Config{Name: "x", TransportMode: "smtp", URL: "http://h/"}, `transport_mode "smtp": expected auto, stdio, streamable_http or sse`},
+		{&Config{Name: "x", TransportMode: TransportSSE, Command: command}, "url is empty"},
+		{&Config{Name: "x", TransportMode: TransportSSE, URL: "http://h/", Version: "2026-07-28"}, "not spoken over transport_mode sse"},
 		{&Config{Name: "x", TransportMode: TransportStdio, URL: "http://h/"}, "stdio needs the program"},
 		{&Config{Name: "x", URL: "ftp://user:hunter22@h/"}, "absolute http or https"},
 		{&Config{Name: "x", URL: "/mcp"}, "absolute http or https"},
@@ -52,6 +54,7 @@ func TestTransportModes(t *testing.T) {
 		{Config{Command: []string{"a"}}, TransportStdio},
 		{Config{URL: "https://h/mcp", TransportMode: TransportAuto}, TransportStreamableHTTP},
 		{Config{Command: []string{"a"}, URL: "http://h", TransportMode: TransportStreamableHTTP}, TransportStreamableHTTP},
+		{Config{URL: "http://h", TransportMode: TransportSSE}, TransportSSE},
 	} {
 		tc.cfg.Name = "x"
 		s, err := New(&tc.cfg)

@@ -2,9 +2,10 @@
 // resources, resource templates and prompts as well.
 //
 // A [Server] is one configured server: a child process that speaks on its
-// standard input and output, or an endpoint of streamable HTTP. It implements
-// [tools.ToolProvider]: Discover lists what the server offers, and the Invoke of
-// each descriptor sends one tools/call, resources/read or prompts/get.
+// standard input and output, or an endpoint of streamable HTTP or of HTTP+SSE.
+// It implements [tools.ToolProvider]: Discover lists what the server offers, and
+// the Invoke of each descriptor sends one tools/call, resources/read or
+// prompts/get.
 //
 // Nothing that the server says is lost on the way. Arguments leave as the bytes
 // they are, a result is kept whole in [tools.ToolResult.Wire] and its other

@@ -37,6 +37,10 @@ type Server struct {
 	spoken atomic.Pointer[string]
 	// transport returns the transport of one connection.
 	transport func() mcpwire.Transport
+	// guesses says that the transport of the server's URL is to be found out;
+	// legacy that it was HTTP+SSE the last time.
+	guesses bool
+	legacy  atomic.Bool
 
 	listing sync.Mutex                // one reading of the lists at a time
 	known   map[tools.Kind]*entryList // as read last; guarded by listing
@@ -75,10 +79,11 @@ func New(cfg *Config) (*Server, error) {
 	}
 	s.stderr = newStderrLog(s.log, s.secrets)
 	s.http = c.HTTP
-	if s.http == nil && c.TransportMode == TransportStreamableHTTP {
+	if s.http == nil && c.TransportMode != TransportStdio {
 		s.http = newHTTPTransport()
 	}
 	s.transport = s.newTransport
+	s.guesses = c.TransportMode == TransportStreamableHTTP && cfg.TransportMode != TransportStreamableHTTP
 	s.shared = s.newUplink(nil)
 	s.lanes.server, s.lanes.shared = s, &lane{uplink: s.shared}
 	return s, nil
@@ -208,9 +213,8 @@ func (s *Server) newTransport() mcpwire.Transport {
 	if s.cfg.TransportMode == TransportStdio {
 		return &mcpwire.ChildTransport{Command: s.cfg.Command, Dir: s.cfg.Dir, Env: childEnv(s.cfg.Env), Stderr: s.stderr.line}
 	}
-	h := make(http.Header, len(s.cfg.Headers))
-	for k, v := range s.cfg.Headers {
-		h.Set(k, v)
+	if s.cfg.TransportMode == TransportSSE {
+		return s.sseTransport()
 	}
-	return &mcpwire.HTTPTransport{URL: s.cfg.URL, RoundTripper: s.http, Header: h}
+	return &mcpwire.HTTPTransport{URL: s.cfg.URL, RoundTripper: s.http, Header: s.header()}
 }
