@@ -65,7 +65,7 @@ func (c *checker) pass(root *node, doc []byte) bool {
 		return false
 	}
 	end := c.value(root, rawjson.SkipSpace(doc, 0), 0)
-	return end >= 0 && rawjson.SkipSpace(doc, end) == len(doc) && utf8.Valid(doc)
+	return end >= 0 && !c.exhausted && rawjson.SkipSpace(doc, end) == len(doc) && utf8.Valid(doc)
 }
 
 // failure finds out why a document did not pass. What is wrong with the

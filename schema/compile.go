@@ -106,7 +106,8 @@ func (s *Schema) Trivial() bool { return s.trivial }
 
 // compileFull compiles with the full validator, which checks the schema against
 // its meta-schema and resolves every reference.
-func compileFull(raw json.RawMessage, opts *Options) (*jsonschema.Schema, error) {
+func compileFull(raw json.RawMessage, opts *Options) (s *jsonschema.Schema, err error) {
+	defer outOfTime(func() { s, err = nil, compileError(errUnmatchable) })
 	doc, err := decodeSchema(raw)
 	if err != nil {
 		return nil, err

@@ -21,7 +21,7 @@ func (c *checker) full(s *jsonschema.Schema, i, end int) bool {
 	if err != nil {
 		return false
 	}
-	err = s.Validate(v)
+	err = c.validate(s, v)
 	var verr *jsonschema.ValidationError
 	if err == nil {
 		return true
@@ -31,6 +31,18 @@ func (c *checker) full(s *jsonschema.Schema, i, end int) bool {
 	}
 	return c.leaves(verr, rawjson.PointerTo(c.doc, i))
 }
+
+// validate runs the full validator. A pattern that takes too long ends the
+// check, as it does outside of it.
+func (c *checker) validate(s *jsonschema.Schema, v any) (err error) {
+	defer outOfTime(func() {
+		c.budget, c.exhausted = 0, true
+		err = errUnmatchable
+	})
+	return s.Validate(v)
+}
+
+var errUnmatchable = errors.New("a pattern cannot be matched with bounded effort")
 
 func (c *checker) failAt(at int, kw, expected string) bool {
 	if c.report == nil {

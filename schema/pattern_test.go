@@ -34,3 +34,32 @@ func TestLinearPatterns(t *testing.T) {
 		}
 	})
 }
+
+// A pattern that cannot be matched in time never lets a document pass, whichever
+// way the answer would count.
+func TestPatternThatTakesTooLong(t *testing.T) {
+	const slow = `"^(?=(a+)+$)(a+)+$"`
+	text := strings.Repeat("a", 60) + "!"
+	member, name := `{"s":"`+text+`"}`, `{"`+text+`":"x"}`
+	for schema, doc := range map[string]string{
+		`{"properties":{"s":{"pattern":` + slow + `}}}`:                                              member,
+		`{"properties":{"s":{"not":{"pattern":` + slow + `}}}}`:                                      member,
+		`{"properties":{"s":{"if":{"pattern":` + slow + `},"else":true,"then":false}}}`:              member,
+		`{"patternProperties":{` + slow + `:{"type":"integer"}}}`:                                    name,
+		`{"propertyNames":{"not":{"pattern":` + slow + `}}}`:                                         name,
+		`{"unevaluatedProperties":true,"properties":{"s":{"pattern":` + slow + `}}}`:                 member,
+		`{"unevaluatedItems":true,"properties":{"s":{"not":{"pattern":` + slow + `}}}}`:              member,
+		`{"unevaluatedProperties":{"type":"string"},"patternProperties":{` + slow + `:{}}}`:          name,
+		`{"unevaluatedProperties":false,"properties":{"s":true},"not":{"required":["z"]}}`:           `{"s":1}`, // no pattern
+		`{"not":{"unevaluatedProperties":true,"properties":{"s":{"not":{"pattern":` + slow + `}}}}}`: member,
+	} {
+		s, err := Compile([]byte(schema), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", schema, err)
+		}
+		err = s.Check([]byte(doc))
+		if strings.Contains(schema, slow) != (err != nil) {
+			t.Errorf("%s: %v", schema, err)
+		}
+	}
+}
