@@ -15,9 +15,7 @@ import (
 type odd struct {
 	// report tells the test what happens.
 	report func(format string, args ...any)
-	// begin writes what is sent before the answer of a call.
-	begin func(call *message, line string)
-	// tools are what a child offers beside what all do.
+	// tools are what this server offers beside what all do.
 	tools map[string]func(s *odd, m *message, reply func(string))
 
 	mu      sync.Mutex

@@ -93,7 +93,8 @@ func (x *executor) Execute(ctx context.Context, e *a2asrv.ExecutorContext) iter.
 			x.report("waiting")
 			select {
 			case <-ctx.Done():
-			case <-x.stop:
+			case <-x.stop: // the library keeps a task until it has ended
+				yield(a2a.NewStatusUpdateEvent(e, a2a.TaskStateFailed, nil), nil)
 			}
 			return
 		}
