@@ -48,6 +48,7 @@ func (s *specs) a2aPeer(p *A2APeer, at string) {
 		return
 	}
 	s.list = append(s.list, sourceSpec{name: p.sourceName(), kind: kindA2A, at: at, settings: settings, health: a2aHealth,
+		prefixes: p.prefixes(), unmatched: p.unmatched,
 		open: func(log *slog.Logger) (tools.ToolProvider, error) {
 			own := cfg
 			own.Logger = log

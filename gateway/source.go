@@ -360,10 +360,15 @@ func (s *source) halt() {
 // close waits until the source's calls have ended or ctx has, and releases
 // what the source holds. It must not be called before halt.
 func (s *source) close(ctx context.Context) error {
+	left := s.calls.close()
 	select {
-	case <-s.calls.close():
+	case <-left:
 	case <-ctx.Done():
-		s.log.Warn("calls were still running when the source was closed")
+		select {
+		case <-left:
+		default:
+			s.log.Warn("calls were still running when the source was closed")
+		}
 	}
 	s.mu.Lock()
 	provider := s.provider

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -116,13 +117,35 @@ func (m *MCPServer) unmatched(_ tools.ToolProvider, list []tools.ToolDescriptor)
 			out = append(out, fmt.Sprintf("include %q", pattern))
 		}
 	}
-	for name := range m.ToolPolicies {
+	return append(out, unmatchedPolicies(m.ToolPolicies, known)...)
+}
+
+// unmatched names the keys of tool_policies that are no skill's.
+func (p *A2APeer) unmatched(_ tools.ToolProvider, list []tools.ToolDescriptor) []string {
+	known := map[string]bool{}
+	for i := range list {
+		known[list[i].Tool.SourceName] = true
+	}
+	return unmatchedPolicies(p.ToolPolicies, known)
+}
+
+func unmatchedPolicies(policies map[string]Policy, known map[string]bool) []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(policies)) {
 		if !known[name] {
 			out = append(out, fmt.Sprintf("tool_policies %q", name))
 		}
 	}
-	slices.Sort(out)
 	return out
+}
+
+// prefixes are what the names of the agent's tools can begin with, where that
+// is not for its card to say.
+func (p *A2APeer) prefixes() []string {
+	if p.Name == "" {
+		return nil
+	}
+	return []string{p.Name + "_"}
 }
 
 // matchesAny reports whether a pattern, in which "*" stands for any characters

@@ -102,6 +102,11 @@ tools:
 tools:
   openapi: [{name: pets, document: pets.yaml, allow_private: true}]
 `, "", ""},
+		"a tool of an agent": {public, `
+tools:
+  a2a_peers: [{name: travel, url: "https://travel.example.com"}]
+  entries: [{name: travel_book}, {name: trave_book}]
+`, `c.yaml:4:41: tools.entries[1].name: no source has a tool "trave_book"`, ""},
 		"programs": {public, `
 tools:
   mcp_servers:
