@@ -299,3 +299,87 @@ func TestCollidingResources(t *testing.T) {
 		t.Errorf("%s", read)
 	}
 }
+
+// shouting is a redactor that changes every text.
+type shouting struct{}
+
+func (shouting) Redact(_ context.Context, _ *tools.Tool, r *tools.ToolResult) error {
+	for i, c := range r.Content {
+		r.Content[i].JSON = json.RawMessage(strings.ToUpper(string(c.JSON)))
+		r.Content[i].JSON = json.RawMessage(strings.NewReplacer(`"TYPE"`, `"type"`, `"TEXT"`, `"text"`, `"RESOURCE"`, `"resource"`, `"URI"`, `"uri"`).Replace(string(r.Content[i].JSON)))
+	}
+	r.Wire = nil
+	return nil
+}
+
+// What a redactor changed is changed in a read and in a prompt as well.
+func TestRedactionHoldsForResourcesAndPrompts(t *testing.T) {
+	b := newBridge(t, true, "")
+	b.SwapStages(tools.Stages{Redactor: shouting{}})
+	session := connect(t, overPipe(t, b.serve(t)), "2025-11-25", nil)
+	read, err := session.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "lib://a"})
+	if err != nil || len(read.Contents) != 1 || read.Contents[0].Text != "TEXT OF LIB://A" {
+		t.Errorf("%+v, %v", read, err)
+	}
+	got, err := session.GetPrompt(t.Context(), &mcp.GetPromptParams{Name: "greet", Arguments: map[string]string{"who": "Ada"}})
+	if err != nil || got.Messages[0].Role != "assistant" || got.Messages[0].Content.(*mcp.TextContent).Text != "HELLO ADA" {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// What only some callers see is kept for nobody else, whatever its source says.
+func TestLimitedResourcesArePrivate(t *testing.T) {
+	c := newCrib(t)
+	for name, scopes := range map[string][]string{"open": nil, "limited": {"s"}} {
+		err := c.Register(tools.ToolDescriptor{
+			Tool: tools.Tool{Name: name, Kind: tools.KindResource, SourceName: "r:" + name, AuthScopes: scopes},
+			Invoke: func(context.Context, json.RawMessage) (tools.ToolResult, error) {
+				return tools.ToolResult{Wire: json.RawMessage(`{"contents":[],"ttlMs":5,"cacheScope":"public"}`), WireKind: tools.KindResource}, nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	url := listenHTTP(t, c.serve(t, &mcpserver.Options{Authenticate: byTenant}))
+	read := func(auth, uri string) string {
+		m := modern{url: url, auth: auth, header: http.Header{"Mcp-Name": {uri}}}
+		_, answer := m.post(t, "resources/read", "", map[string]json.RawMessage{"uri": json.RawMessage(`"` + uri + `"`)})
+		return string(answer)
+	}
+	for got, want := range map[string]string{
+		read("Bearer acme s", "r:open"):    `"ttlMs":5,"cacheScope":"public"`,
+		read("Bearer acme s", "r:limited"): `"ttlMs":5,"cacheScope":"private"`,
+		read("Bearer acme", "r:limited"):   `"error":{"code":-32602,"message":"Resource not found","data":{"uri":"r:limited"}}`,
+		read("Bearer acme", "r:limitem"):   `"error":{"code":-32602,"message":"Resource not found","data":{"uri":"r:limitem"}}`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// What belongs to the client and not to a call reaches it when the call is over.
+func TestNotificationsOfTheClient(t *testing.T) {
+	c := newCrib(t)
+	calls := make(chan *tools.Call, 1)
+	err := c.Register(tools.ToolDescriptor{Tool: tools.Tool{Name: "later"}, Invoke: func(ctx context.Context, _ json.RawMessage) (tools.ToolResult, error) {
+		calls <- tools.CallFrom(ctx)
+		return tools.ToolResult{Value: "done"}, nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := openPipe(t, c.serve(t, nil))
+	p.write(t, `{"jsonrpc":"2.0","id":0,"method":"initialize","params":{"protocolVersion":"2025-11-25","capabilities":{}}}`)
+	p.readAnswer(t)
+	p.write(t, `{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"later"}}`)
+	p.readAnswer(t)
+	if err := receive(t, calls).Notify(t.Context(), "notifications/elicitation/complete", json.RawMessage(`{"elicitationId":"e"}`)); err != nil {
+		t.Error(err)
+	}
+	if _, method := p.read(t); method != "notifications/elicitation/complete" {
+		t.Error(method)
+	}
+	p.end(t)
+}

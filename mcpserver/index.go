@@ -23,6 +23,8 @@ type index struct {
 	templates []template
 	readers   []reader
 	apps      map[string]tools.ToolSourceID // by URI
+	// limited are the tools that not everybody sees.
+	limited map[string]bool
 }
 
 // A prompt is the tool behind a prompt, and the source's name for it.
@@ -46,8 +48,11 @@ func (s *Server) index(v view.View) *index { return view.Memo(v, indexKey{}, s.n
 
 func (s *Server) newIndex(v view.View) *index {
 	x := &index{listed: map[tools.Kind][]tools.Tool{}, resources: map[string]string{}, byForm: map[string]string{},
-		prompts: map[string]prompt{}, apps: map[string]tools.ToolSourceID{}}
+		prompts: map[string]prompt{}, apps: map[string]tools.ToolSourceID{}, limited: map[string]bool{}}
 	for _, t := range v.Tools() {
+		if t.Kind != tools.KindTool && len(t.AuthScopes)+len(t.Tenants) > 0 {
+			x.limited[t.Name] = true
+		}
 		if other := x.add(&t); other != "" {
 			s.logger.Info("two sources offer the same; the one whose tool comes first is shown",
 				"kind", string(t.Kind), "name", t.SourceName, "shown", other, "hidden", t.Name)

@@ -20,7 +20,8 @@ func (s *Server) readResource(ctx context.Context, r *mcpwire.Request) (json.Raw
 		return nil, err
 	}
 	uri := p.name
-	tool, takesURI, ok := s.index(view.From(ctx, s.cat)).reads(uri)
+	x := s.index(view.From(ctx, s.cat))
+	tool, takesURI, ok := x.reads(uri)
 	if !ok {
 		return nil, resourceNotFound(r, uri)
 	}
@@ -36,7 +37,11 @@ func (s *Server) readResource(ctx context.Context, r *mcpwire.Request) (json.Raw
 		case err != nil:
 			return nil, nativeFailure(ctx, err)
 		}
-		return encodeRead(r, uri, &res)
+		result, err := encodeRead(uri, &res)
+		if err != nil || r.Session.Era() == mcpwire.EraStateful {
+			return result, err
+		}
+		return withCaching(result, x.limited[tool])
 	})
 }
 
@@ -125,32 +130,28 @@ func nativeFailure(ctx context.Context, err error) error {
 
 // encodeRead returns the ReadResourceResult for a tool's result: the very bytes
 // that an MCP server sent, or one made of the result's blocks.
-func encodeRead(r *mcpwire.Request, uri string, res *tools.ToolResult) (json.RawMessage, error) {
+func encodeRead(uri string, res *tools.ToolResult) (json.RawMessage, error) {
 	if res.IsError {
 		return nil, toldError(res)
 	}
-	out := res.Wire
-	if out == nil || res.WireKind != tools.KindResource {
-		contents := []byte(`{"contents":[`)
-		for i, c := range res.Content {
-			if i > 0 {
-				contents = append(contents, ',')
-			}
-			contents = append(contents, contentOf(uri, c)...)
-		}
-		if len(res.Content) == 0 {
-			text, err := resultText(res)
-			if err != nil {
-				return nil, err
-			}
-			contents = append(contents, textOf(uri, text)...)
-		}
-		out = append(contents, "]}"...)
+	if res.Wire != nil && res.WireKind == tools.KindResource {
+		return res.Wire, nil
 	}
-	if r.Session.Era() == mcpwire.EraStateful {
-		return out, nil
+	out := []byte(`{"contents":[`)
+	for i, c := range res.Content {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, contentOf(uri, c)...)
 	}
-	return withCaching(out)
+	if len(res.Content) == 0 {
+		text, err := resultText(res)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, textOf(uri, text)...)
+	}
+	return append(out, "]}"...), nil
 }
 
 // contentOf is the content of a resource in a block.
@@ -185,16 +186,15 @@ func resultText(res *tools.ToolResult) (string, error) {
 }
 
 // withCaching says for how long and for whom a result may be kept, where its
-// source did not: not at all, and for the caller.
-func withCaching(result json.RawMessage) (json.RawMessage, error) {
-	if kind, _ := rawjson.Get(result, "resultType"); string(kind) == `"input_required"` {
-		return result, nil
-	}
+// source did not: not at all, and for the caller. What is limited to some
+// callers is never for everybody, whatever its source says.
+func withCaching(result json.RawMessage, limited bool) (json.RawMessage, error) {
 	var err error
-	for key, value := range map[string]string{"ttlMs": `0`, "cacheScope": `"private"`} {
-		if _, ok := rawjson.Get(result, key); !ok && err == nil {
-			result, err = rawjson.Set(result, key, []byte(value))
-		}
+	if _, ok := rawjson.Get(result, "ttlMs"); !ok {
+		result, err = rawjson.Set(result, "ttlMs", []byte("0"))
+	}
+	if _, ok := rawjson.Get(result, "cacheScope"); err == nil && (limited || !ok) {
+		result, err = rawjson.Set(result, "cacheScope", []byte(`"private"`))
 	}
 	return result, err
 }
