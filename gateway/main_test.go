@@ -2,6 +2,7 @@ package gateway_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"testing"
@@ -55,6 +56,11 @@ func childServer() *mcp.Server {
 		func(context.Context, *mcp.CallToolRequest, nothing) (*mcp.CallToolResult, processResult, error) {
 			return nil, processResult{os.Getpid(), os.Getenv("CHILD_SECRET")}, nil
 		})
+	if secret := os.Getenv("CHILD_SECRET"); secret != "" { // which it tells in a tool that no catalog takes
+		schema := json.RawMessage(`{"type":"object","$ref":"#/` + secret + `"}`)
+		s.AddTool(&mcp.Tool{Name: "broken_" + secret, InputSchema: schema},
+			func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) { return nil, nil })
+	}
 	mcp.AddTool(s, &mcp.Tool{Name: "grow", Description: "Add a tool of the given name."},
 		func(_ context.Context, _ *mcp.CallToolRequest, in textArgs) (*mcp.CallToolResult, nothing, error) {
 			mcp.AddTool(s, &mcp.Tool{Name: in.Text}, func(context.Context, *mcp.CallToolRequest, nothing) (*mcp.CallToolResult, nothing, error) {

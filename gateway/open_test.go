@@ -363,6 +363,9 @@ func TestSecretsGoWhereTheyBelong(t *testing.T) {
 		if got := call(t, g, "kid_process", `{}`); !strings.Contains(got, canary) {
 			t.Errorf("%s: the child was given %s", reference, got)
 		}
+		if kid := g.Sources()[0]; len(kid.Refused) != 1 || !strings.Contains(kid.Refused[0].Reason, "points to nothing") {
+			t.Errorf("%s: refused: %+v", reference, kid.Refused)
+		}
 		if states, _ := json.Marshal(g.Sources()); bytes.Contains(states, []byte(canary)) || strings.Contains(book.String(), canary) {
 			t.Errorf("%s: the secret is shown:\n%s\n%s", reference, states, book)
 		}

@@ -246,12 +246,22 @@ func (s *source) left(name string) error {
 	return e
 }
 
+// cleaning returns what takes the secrets of a source out of a text: what it
+// was given may stand in the tools that it lists.
+func cleaning(p tools.ToolProvider) func(string) string {
+	if c, ok := p.(interface{ Clean(text string) string }); ok {
+		return c.Clean
+	}
+	return func(text string) string { return text }
+}
+
 func (s *source) succeeded(ch tools.Changes, unmatched []string) {
 	refused := make([]Refused, 0, len(ch.Refused))
+	clean := cleaning(s.current())
 	for _, r := range ch.Refused {
-		why := strings.TrimPrefix(r.Err.Error(), "tools: ")
-		refused = append(refused, Refused{Name: r.Name, Reason: why})
-		s.log.Warn("a tool cannot be registered", "tool", r.Name, "reason", why)
+		name, why := clean(r.Name), clean(strings.TrimPrefix(r.Err.Error(), "tools: "))
+		refused = append(refused, Refused{Name: name, Reason: why})
+		s.log.Warn("a tool cannot be registered", "tool", name, "reason", why)
 	}
 	if len(ch.Added)+len(ch.Updated)+len(ch.Removed) > 0 {
 		s.log.Info("the source's tools are in the catalog", "added", len(ch.Added), "updated", len(ch.Updated),

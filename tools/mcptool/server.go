@@ -135,6 +135,11 @@ func (s *Server) Refused() []tools.Refusal {
 	return append([]tools.Refusal(nil), s.refused...)
 }
 
+// Clean returns text without the secrets that the configuration gives the
+// server, such as the values of Env and Headers, in whatever form they stand
+// there. It is for texts that repeat what the server said.
+func (s *Server) Clean(text string) string { return s.secrets.clean(text) }
+
 // Close ends the connection: a session is deleted; a child's input ends, and
 // what is left of it is terminated and then killed, within about ten seconds.
 // Calls in flight fail. Close returns when nothing is left behind or when ctx
