@@ -1,11 +1,13 @@
 package a2atool
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
@@ -51,22 +53,23 @@ func busy(err error) bool {
 
 // send sends the message and takes in what comes for it at once.
 func (x *exchange) send(ctx context.Context, req *a2a.SendMessageRequest) error {
-	tripCtx, t := withTrip(ctx)
-	tripCtx, cancel := context.WithCancel(tripCtx)
+	sendCtx, answered, cancel := x.patient(ctx)
 	defer cancel() // ends a stream of which no more is read
+	tripCtx, t := withTrip(sendCtx)
 	if !x.agent.card.Capabilities.Streaming {
 		req.Config.ReturnImmediately = true
 		res, err := x.agent.client.SendMessage(tripCtx, req)
 		if err != nil {
 			return x.failure(ctx, err, t)
 		}
-		return x.take(ctx, res)
+		return cmp.Or(x.take(ctx, res), ctx.Err())
 	}
 	for event, err := range x.agent.client.SendStreamingMessage(tripCtx, req) {
 		if err == nil {
 			err = x.take(ctx, event)
+			answered()
 		}
-		if err != nil {
+		if err = cmp.Or(err, ctx.Err()); err != nil {
 			return x.failure(ctx, err, t)
 		}
 		if x.settled() {
@@ -77,6 +80,29 @@ func (x *exchange) send(ctx context.Context, req *a2a.SendMessageRequest) error 
 		return x.failure(ctx, errNoEvent, t)
 	}
 	return nil
+}
+
+// patient returns the context to send a message with. When ctx ends before the
+// answer names the task, it goes on for cancelWait or until answered is called,
+// because a task that has no name yet cannot be cancelled.
+func (x *exchange) patient(ctx context.Context) (out context.Context, answered, cancel func()) {
+	out, end := context.WithCancel(context.WithoutCancel(ctx))
+	first := make(chan struct{})
+	answered = sync.OnceFunc(func() { close(first) })
+	if x.task != nil {
+		answered()
+	}
+	stop := context.AfterFunc(ctx, func() {
+		defer end()
+		wait := time.NewTimer(cancelWait)
+		defer wait.Stop()
+		select {
+		case <-first:
+		case <-out.Done():
+		case <-wait.C:
+		}
+	})
+	return out, answered, func() { stop(); end() }
 }
 
 // errNoEvent says that a stream ended before it said anything.
