@@ -18,8 +18,8 @@ import (
 // standard input and output. The child leads a process group of its own. When
 // the client is closed its input ends; after CloseGrace the group is sent
 // SIGTERM, and after CloseGrace again SIGKILL. Whatever of the group outlives
-// the child is killed. On Linux the child is killed as well when this process
-// dies without closing it.
+// the child is killed. The group is killed as well when this process dies
+// without closing it, where there is a /bin/sh that can wait for that.
 type ChildTransport struct {
 	// Command is the program and its arguments.
 	Command []string
@@ -134,7 +134,8 @@ func (l *childLink) startAndWait() error {
 			return
 		}
 		defer close(l.exited)
-		reap(l.cmd)
+		leash := newLeash(l.cmd.Process)
+		reap(l.cmd, leash.release)
 		deadline := time.Now().Add(drainWait)
 		_ = l.stdout.SetReadDeadline(deadline)
 		if l.stderr != nil {

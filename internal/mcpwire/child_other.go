@@ -14,4 +14,13 @@ func childAttributes() *syscall.SysProcAttr { return nil }
 func terminateGroup(p *os.Process) { _ = p.Kill() }
 func killGroup(p *os.Process)      { _ = p.Kill() }
 
-func reap(cmd *exec.Cmd) { _ = cmd.Wait() }
+func reap(cmd *exec.Cmd, released func()) {
+	_ = cmd.Wait()
+	released()
+}
+
+// Without process groups there is nothing to hold.
+type leash struct{}
+
+func newLeash(*os.Process) *leash { return &leash{} }
+func (*leash) release()           {}

@@ -15,7 +15,8 @@ func terminateGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) }
 func killGroup(p *os.Process)      { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
 
 // reap waits for the child and kills what it left of its group.
-func reap(cmd *exec.Cmd) {
+func reap(cmd *exec.Cmd, released func()) {
 	_ = cmd.Wait()
 	killGroup(cmd.Process)
+	released()
 }
