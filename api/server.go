@@ -140,8 +140,8 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 		return nil, s.tooLarge()
 	}
 	var buf bytes.Buffer
-	if r.ContentLength > 0 {
-		buf.Grow(int(r.ContentLength) + bytes.MinRead)
+	if r.ContentLength > 0 { // which is not believed beyond a little
+		buf.Grow(int(min(r.ContentLength, trustedLength)) + bytes.MinRead)
 	}
 	_, err = buf.ReadFrom(http.MaxBytesReader(w, r.Body, s.opts.MaxBodyBytes))
 	if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
@@ -152,6 +152,10 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 	}
 	return buf.Bytes(), nil
 }
+
+// trustedLength is how much memory is set aside for a body that has not come
+// yet.
+const trustedLength = 1 << 20
 
 func (s *Server) tooLarge() error {
 	return newError(CodeTooLarge, fmt.Sprintf("the request is larger than %d bytes", s.opts.MaxBodyBytes))

@@ -10,8 +10,10 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/toolcrib/toolcrib/api"
+	"github.com/toolcrib/toolcrib/internal/httpbody"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -23,10 +25,25 @@ import (
 func (g *Gateway) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", g.mcp)
-	mux.Handle("/v1/", g.api)
+	mux.Handle("/v1/", g.patient(g.api))
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeState(w, http.StatusOK, state{Status: "ok"}) })
 	mux.HandleFunc("GET /readyz", g.readyz)
 	return g.guard(mux)
+}
+
+// bodyPause is how long the body of a request may bring nothing.
+const bodyPause = 30 * time.Second
+
+// patient bounds how long a body is waited for, which a client may never send
+// to its end: MCP does so by itself.
+func (g *Gateway) patient(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := httpbody.New(g.life, w, r, bodyPause)
+		defer body.Close()
+		bounded := *r
+		bounded.Body = body
+		next.ServeHTTP(w, &bounded)
+	})
 }
 
 // state is the body of /healthz and /readyz.

@@ -1,7 +1,9 @@
 package gateway_test
 
 import (
+	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -126,5 +128,29 @@ func tryMCP(t *testing.T, session *mcp.ClientSession) {
 		if err != nil || res.IsError {
 			t.Fatalf("%s: %+v, %v", name, res, err)
 		}
+	}
+}
+
+// A client that never sends the rest of its request does not hold up the end.
+func TestHalfABodyDoesNotHoldUpTheEnd(t *testing.T) {
+	g := open(t, parse(t, "tools: {built_in: [text.echo]}"), nil)
+	srv := httptest.NewServer(g.Handler())
+	defer srv.Close()
+	for _, path := range []string{"/mcp", "/v1/tools/call"} {
+		conn, err := net.Dial("tcp", srv.Listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: 60000000\r\n\r\n", path)
+		if line, err := bufio.NewReader(conn).ReadString('\n'); err != nil || !strings.Contains(line, "100 Continue") {
+			t.Fatalf("%s: %q, %v", path, line, err)
+		}
+	}
+	if err := g.Close(bounded(t)); err != nil {
+		t.Error(err)
+	}
+	if err := srv.Config.Shutdown(bounded(t)); err != nil {
+		t.Errorf("connections are left: %v", err)
 	}
 }
