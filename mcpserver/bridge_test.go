@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 What the newest revision deprecates is served to the others.
+
 package mcpserver_test
 
 import (

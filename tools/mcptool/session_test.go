@@ -217,7 +217,7 @@ func TestToolsThatDependOnTheClient(t *testing.T) {
 	for mode, want := range map[Session]bool{SessionShared: false, SessionPerSession: true} {
 		var server *mcp.Server
 		server = mcp.NewServer(&mcp.Implementation{Name: "careful", Version: "1"}, &mcp.ServerOptions{
-			HasTools: true,
+			Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 			InitializedHandler: func(_ context.Context, r *mcp.InitializedRequest) {
 				if c := r.Session.InitializeParams().Capabilities; c != nil && c.Elicitation != nil {
 					mcp.AddTool(server, &mcp.Tool{Name: "ask"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
