@@ -69,7 +69,8 @@
 //
 // Values are escaped for where they stand, and a path segment "." or ".." is
 // refused. Private, loopback and link-local addresses are refused when they
-// are dialled, unless Network.AllowPrivate is set. Redirects are followed up
+// are dialled, unless Network.AllowPrivate is set, and link-local ones even
+// then unless the configuration itself names them. Redirects are followed up
 // to five times; to another origin goes nothing but a bare GET. Secrets are
 // removed from every error. Credentials go to the servers that the document
 // or manual names: set ServerURL where it is not to be trusted with that.

@@ -95,7 +95,7 @@ type Config struct {
 	Options []tools.DescriptorOption
 
 	// MaxMessageBytes bounds one message of the server; a longer one is an
-	// error of the call that it answers. 0 means 256 MiB.
+	// error of the call that it answers. 0 means 64 MiB.
 	MaxMessageBytes int64
 
 	// ConnectTimeout bounds one attempt to connect, from the start of the
@@ -114,7 +114,10 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-const defaultConnectTimeout = 60 * time.Second
+const (
+	defaultConnectTimeout = 60 * time.Second
+	defaultMaxMessage     = 64 << 20
+)
 
 var serverName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
@@ -134,7 +137,7 @@ func (c *Config) resolved() (*Config, error) {
 		out.ConnectTimeout = defaultConnectTimeout
 	}
 	if out.MaxMessageBytes <= 0 {
-		out.MaxMessageBytes = mcpwire.DefaultMaxMessageBytes
+		out.MaxMessageBytes = defaultMaxMessage
 	}
 	if out.LogLevel == "" {
 		out.LogLevel = "info"

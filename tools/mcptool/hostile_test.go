@@ -24,8 +24,11 @@ func TestServerThatListsTooMuch(t *testing.T) {
 
 func TestMessageBeyondTheLimit(t *testing.T) {
 	t.Parallel()
-	cfg := childConfig(t, "")
-	cfg.Env[childMode], cfg.MaxMessageBytes = "plain", 10_000
+	cfg := childConfig(t, "plain")
+	if s := start(t, cfg); s.cfg.MaxMessageBytes != 64<<20 {
+		t.Errorf("the default is %d", s.cfg.MaxMessageBytes)
+	}
+	cfg.MaxMessageBytes = 10_000
 	big := discover(t, start(t, cfg))["big"]
 	invoke(t, big, `{"n":9000}`)
 	_, err := big.Invoke(t.Context(), []byte(`{"n":20000}`))
