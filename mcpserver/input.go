@@ -114,8 +114,10 @@ func (e *errand) attend(ctx context.Context, r *mcpwire.Request, responses json.
 func (e *errand) accept(r *mcpwire.Request, responses json.RawMessage) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.request, e.progress = r, math.Inf(-1)
-	e.given = map[string]json.RawMessage{}
+	e.request, e.progress, e.given = r, math.Inf(-1), nil
+	if responses != nil {
+		e.given = map[string]json.RawMessage{}
+	}
 	it := rawjson.Object(responses)
 	for responses != nil && it.Next() {
 		e.given[it.Key()] = it.Value()
@@ -204,6 +206,9 @@ func (e *errand) put(list []tools.Question) []*question {
 		if out[i] = q; e.take(q.Key, q) {
 			close(q.done)
 			continue
+		}
+		if e.pending == nil {
+			e.pending = map[string]*question{}
 		}
 		e.pending[q.Key] = q
 		e.order = append(e.order, q.Key)

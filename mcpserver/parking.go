@@ -69,25 +69,37 @@ func (p *parking) stop() {
 // time, and with the server.
 func (p *parking) begin(ctx context.Context, r *mcpwire.Request, params *callParams, peer *peer, entrance tools.Entrance, run runner) *errand {
 	e := &errand{peer: peer, parking: p, owner: ownerOf(ctx, r, params),
-		asked: make(chan struct{}, 1), done: make(chan struct{}), pending: map[string]*question{}}
-	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(p.ctx, cancel)
+		asked: make(chan struct{}, 1), done: make(chan struct{})}
+	own, cancel := context.WithCancel(p.ctx)
 	e.cancel = cancel
 	e.accept(r, params.responses)
 	entrance.Peer = e
-	ctx = tools.WithEntrance(ctx, entrance)
+	ctx = tools.WithEntrance(&detached{Context: own, values: ctx}, entrance)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed {
 		cancel()
 	}
 	p.work.Go(func() {
-		defer stop()
 		defer cancel()
 		e.result, e.err = run(ctx)
 		close(e.done)
 	})
 	return e
+}
+
+// detached is a context with the values of another, which it outlives.
+type detached struct {
+	context.Context
+	values context.Context
+}
+
+// Value looks at its own context first, where cancellation finds its way.
+func (d *detached) Value(key any) any {
+	if v := d.Context.Value(key); v != nil {
+		return v
+	}
+	return d.values.Value(key)
 }
 
 // keep parks an errand and returns the state for the client to come back with.
