@@ -58,11 +58,11 @@ func askByRequest(ctx context.Context, session *mcp.ServerSession, form *mcp.Eli
 	if err != nil {
 		return nil, nil, err
 	}
-	said, err := session.CreateMessage(ctx, draft) //nolint:staticcheck // the deprecated question is what is tested
+	said, err := session.CreateMessage(ctx, draft)
 	if err != nil {
 		return nil, nil, err
 	}
-	roots, err := session.ListRoots(ctx, nil) //nolint:staticcheck // as above
+	roots, err := session.ListRoots(ctx, nil)
 	if err != nil {
 		return nil, nil, err
 	}
