@@ -50,7 +50,7 @@ func (r *lineReader) line() ([]byte, error) {
 	for {
 		part, err := r.br.ReadSlice('\n')
 		if int64(whole.size+len(part))-1 > r.max {
-			return nil, r.skip(whole.take(), part, err)
+			return nil, r.skip(&whole, part, err)
 		}
 		if !errors.Is(err, bufio.ErrBufferFull) {
 			if whole.size == 0 { // as nearly all are
@@ -64,10 +64,14 @@ func (r *lineReader) line() ([]byte, error) {
 }
 
 // skip reads past an overlong line and looks for its id on the way.
-func (r *lineReader) skip(whole, part []byte, err error) error {
+func (r *lineReader) skip(whole *chunks, part []byte, err error) error {
 	var f idFinder
-	f.feed(whole)
+	for _, b := range whole.full {
+		f.feed(b)
+	}
+	f.feed(whole.last)
 	f.feed(part)
+	*whole = chunks{}
 	for errors.Is(err, bufio.ErrBufferFull) {
 		part, err = r.br.ReadSlice('\n')
 		f.feed(part)
