@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -195,6 +196,18 @@ func serveAt(t *testing.T, addr string) {
 	})
 }
 
+func TestAServerOfHTTPAndSSE(t *testing.T) {
+	own := childServer()
+	server := httptest.NewServer(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return own }, nil))
+	t.Cleanup(server.Close)
+	g := open(t, parse(t, "tools: {mcp_servers: [{name: chosen, url: '"+server.URL+"', transport_mode: sse}, {name: found, url: '"+server.URL+"'}]}"), nil)
+	for _, tool := range []string{"chosen_echo", "found_echo"} {
+		if got := call(t, g, tool, `{"text":"old"}`); got != `{"text":"old"}` {
+			t.Errorf("%s: %s", tool, got)
+		}
+	}
+}
+
 func TestAnEntryWaitsForItsTool(t *testing.T) {
 	book := &logbook{}
 	cfg := parse(t, `
@@ -289,9 +302,9 @@ func TestEveryObstacleIsReported(t *testing.T) {
 	err := parse(t, `
 listen: 0.0.0.0:80
 tools:
-  built_in: [tool_get]
+  built_in: [tool_get, tool_search]
   mcp_servers:
-    - {name: a, url: http://localhost:1, transport_mode: sse, headers: {A: "${GATEWAY_TEST_NOT_SET}"}}`).Validate()
+    - {name: a, url: http://localhost:1, headers: {A: "${GATEWAY_TEST_NOT_SET}"}}`).Validate()
 	var faults gateway.ConfigErrors
 	if !errors.As(err, &faults) || !errors.Is(err, gateway.ErrUnavailable) || len(faults) != 4 {
 		t.Errorf("err = %v", err)
