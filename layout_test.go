@@ -39,7 +39,7 @@ var imports = map[string][]string{
 	"view":              ground,
 	"tools/inproc":      ground,
 	"tools/builtin":     with(ground, "view", "tools/inproc"),
-	"tools/httptool":    with(ground, "internal/mask"),
+	"tools/httptool":    with(ground, "internal/mask", "internal/netguard"),
 	"tools/mcptool":     with(ground, "internal/mcpwire", "internal/mask"),
 	"tools/a2atool":     with(ground, "internal/netguard"),
 	"mcpserver":         with(ground, "view", "internal/mcpwire"),

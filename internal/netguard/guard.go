@@ -20,12 +20,17 @@ const (
 	private  = "private"
 )
 
+// LinkLocal is a kind of address that no Policy allows: what clouds tell their
+// machines, credentials among it, is found there.
+const LinkLocal = "link-local"
+
 // Policy says which addresses beside the public ones may be reached. The zero
 // value allows none.
 type Policy struct {
 	// Loopback allows the addresses of this machine.
 	Loopback bool
-	// Private allows every address, those of this machine too.
+	// Private allows every address but link-local ones, those of this machine
+	// too.
 	Private bool
 }
 
@@ -54,7 +59,7 @@ func (p Policy) Control(_, address string, _ syscall.RawConn) error {
 func (p Policy) Host(host string) error { return p.judge(host, HostKind(host)) }
 
 func (p Policy) judge(target, kind string) error {
-	if kind == "" || p.Private || p.Loopback && kind == loopback {
+	if kind == "" || p.Private && kind != LinkLocal || p.Loopback && kind == loopback {
 		return nil
 	}
 	return &BlockedError{Target: target, Kind: kind}
@@ -110,7 +115,7 @@ func Kind(a netip.Addr) string {
 	case a.IsPrivate():
 		return private
 	case a.IsLinkLocalUnicast(), a.IsLinkLocalMulticast(), a.IsInterfaceLocalMulticast():
-		return "link-local"
+		return LinkLocal
 	case a.IsUnspecified():
 		return "unspecified"
 	case a.IsMulticast():

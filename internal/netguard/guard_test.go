@@ -46,7 +46,8 @@ func TestPolicies(t *testing.T) {
 		{netguard.Policy{}, "not an address", false},
 		{netguard.Policy{Loopback: true}, "[::1]:80", true},
 		{netguard.Policy{Loopback: true}, "10.0.0.1:80", false},
-		{netguard.Policy{Private: true}, "169.254.169.254:80", true},
+		{netguard.Policy{Private: true}, "10.0.0.1:80", true},
+		{netguard.Policy{Private: true}, "169.254.169.254:80", false},
 	} {
 		if err := c.policy.Control("tcp", c.address, nil); (err == nil) != c.allowed {
 			t.Errorf("%+v to %s: %v", c.policy, c.address, err)

@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"syscall"
+
+	"github.com/toolcrib/toolcrib/internal/netguard"
 )
 
 // A blockedError says that a connection was refused before it was made,
@@ -36,7 +38,7 @@ func (c *caller) guard(_, address string, _ syscall.RawConn) error {
 	if c.private {
 		return c.judgeLinkLocal(ap.Addr())
 	}
-	if what := private(ap.Addr()); what != "" {
+	if what := netguard.Kind(ap.Addr()); what != "" {
 		return &blockedError{addr: ap.Addr().Unmap(), what: what}
 	}
 	return nil
@@ -44,21 +46,21 @@ func (c *caller) guard(_, address string, _ syscall.RawConn) error {
 
 // linkLocal is a kind of address that allow_private does not open: what clouds
 // tell their machines, credentials among it, is found there.
-const linkLocal = "link-local"
+const linkLocal = netguard.LinkLocal
 
 // named are the link-local addresses that the configuration names.
 type named struct{ addrs sync.Map }
 
 // name opens the link-local address that the configuration has for a host.
 func (c *caller) name(u *url.URL) {
-	if a, err := netip.ParseAddr(u.Hostname()); err == nil && private(a) == linkLocal {
+	if a, err := netip.ParseAddr(u.Hostname()); err == nil && netguard.Kind(a) == linkLocal {
 		c.named.addrs.Store(a.Unmap().WithZone(""), true)
 	}
 }
 
 func (c *caller) judgeLinkLocal(a netip.Addr) error {
 	a = a.Unmap().WithZone("")
-	if private(a) != linkLocal {
+	if netguard.Kind(a) != linkLocal {
 		return nil
 	}
 	if _, ok := c.named.addrs.Load(a); ok {
@@ -87,64 +89,6 @@ func (c *caller) checkFound(u *url.URL) error {
 	return c.checkLinkLocal(u)
 }
 
-// reservedNet is a block of addresses that is not part of the public internet.
-type reservedNet struct {
-	prefix netip.Prefix
-	what   string
-}
-
-// reserved lists the blocks that netip.Addr has no method for, from the IANA
-// registries of special-purpose addresses. The IPv6 blocks that embed an IPv4
-// address are refused whole: what they translate to is not known here.
-var reserved = []reservedNet{
-	{netip.MustParsePrefix("0.0.0.0/8"), "reserved"},
-	{netip.MustParsePrefix("100.64.0.0/10"), "shared address space"},
-	{netip.MustParsePrefix("192.0.0.0/24"), "reserved"},
-	{netip.MustParsePrefix("198.18.0.0/15"), "reserved for benchmarks"},
-	{netip.MustParsePrefix("240.0.0.0/4"), "reserved"},
-	{netip.MustParsePrefix("64:ff9b::/96"), "translated to IPv4"},
-	{netip.MustParsePrefix("64:ff9b:1::/48"), "translated to IPv4"},
-	{netip.MustParsePrefix("2001::/32"), "translated to IPv4"},
-	{netip.MustParsePrefix("2002::/16"), "translated to IPv4"},
-	{netip.MustParsePrefix("fec0::/10"), "site-local"},
-}
-
-// private says what kind of non-public address a is, or "" for a public one.
-func private(a netip.Addr) string {
-	a = a.Unmap().WithZone("")
-	switch {
-	case a.IsLoopback():
-		return "loopback"
-	case a.IsPrivate():
-		return "private"
-	case a.IsLinkLocalUnicast(), a.IsLinkLocalMulticast(), a.IsInterfaceLocalMulticast():
-		return linkLocal
-	case a.IsUnspecified():
-		return "unspecified"
-	case a.IsMulticast():
-		return "multicast"
-	}
-	for _, r := range reserved {
-		if r.prefix.Contains(a) {
-			return r.what
-		}
-	}
-	return ""
-}
-
-// privateHost says why a URL's host is known to be private without asking DNS,
-// or "".
-func privateHost(host string) string {
-	name := strings.ToLower(strings.TrimSuffix(host, "."))
-	if name == "localhost" || strings.HasSuffix(name, ".localhost") {
-		return "loopback"
-	}
-	if a, err := netip.ParseAddr(name); err == nil {
-		return private(a)
-	}
-	return ""
-}
-
 // checkTarget refuses a URL that can never be called: another scheme than
 // HTTP, no host, a user name in it, or a private host without allow.
 func checkTarget(u *url.URL, allowPrivate bool) error {
@@ -156,7 +100,7 @@ func checkTarget(u *url.URL, allowPrivate bool) error {
 	case u.User != nil:
 		return fmt.Errorf("the URL holds a user name or password: give credentials by auth")
 	}
-	if what := privateHost(u.Hostname()); what != "" && !allowPrivate {
+	if what := netguard.HostKind(u.Hostname()); what != "" && !allowPrivate {
 		return privateHostError(fmt.Sprintf("the host %s is %s: set allow_private to call it", u.Hostname(), what))
 	}
 	return nil
