@@ -5,8 +5,8 @@
 // params or results into Go values: they stay [json.RawMessage] from the
 // socket of one peer to the socket of the other. It owns what surrounds them:
 // JSON-RPC framing and identifiers, the handshakes of both protocol eras,
-// sessions, streams, cancellation, progress tokens, and the transports stdio
-// and streamable HTTP.
+// sessions, streams, cancellation, progress tokens, and the transports stdio,
+// streamable HTTP and, as a client, HTTP+SSE.
 //
 // The client side starts with [Connect], which takes a [Transport] and returns
 // a [Client]. The server side is a [Server]: an [http.Handler] that serves
