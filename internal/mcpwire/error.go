@@ -4,6 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
+	"strconv"
+
+	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
 // Codes of JSON-RPC errors, those of the JSON-RPC specification first and
@@ -42,6 +46,10 @@ type Error struct {
 	raw json.RawMessage
 }
 
+// Raw returns the error object as the peer sent it, which is what is relayed; nil
+// for an error that was made here.
+func (e *Error) Raw() json.RawMessage { return e.raw }
+
 // Error returns the message and the code.
 func (e *Error) Error() string { return fmt.Sprintf("%s (code %d)", e.Message, e.Code) }
 
@@ -70,15 +78,38 @@ func NewError(code int64, message string, data any) *Error {
 	return e
 }
 
-// ParseError reads the error member of a response. An error object that lacks
-// its code or message is kept as it is, with the zero value for what is missing.
+// ParseError reads the error member of a response. An error object is kept as it
+// is, with the zero value for a code or a message that is missing or cannot be
+// read, such as a code that is no 64-bit integer.
 func ParseError(raw json.RawMessage) *Error {
-	e := &Error{}
-	if err := json.Unmarshal(raw, e); err != nil {
+	e := &Error{raw: raw}
+	it := rawjson.Object(raw)
+	for it.Next() {
+		switch {
+		case it.KeyIs("code"):
+			e.Code = errorCode(it.Value())
+		case it.KeyIs("message"):
+			e.Message, _ = rawjson.Unquote(it.Value())
+		case it.KeyIs("data"):
+			e.Data = it.Value()
+		}
+	}
+	if it.Err() != nil {
 		return &Error{Code: CodeInternalError, Message: "the peer answered with a malformed error object", Data: quoteRaw(raw)}
 	}
-	e.raw = raw
 	return e
+}
+
+// errorCode reads an integer in any of its spellings, such as -32000.0.
+func errorCode(raw json.RawMessage) int64 {
+	if n, err := strconv.ParseInt(string(raw), 10, 64); err == nil {
+		return n
+	}
+	f, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil || f != math.Trunc(f) || math.Abs(f) >= 1<<63 {
+		return 0
+	}
+	return int64(f)
 }
 
 // appendError writes the error object.

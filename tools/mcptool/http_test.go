@@ -202,6 +202,12 @@ func TestSecretsInAServersError(t *testing.T) {
 	if strings.Contains(err.Error(), "secret") {
 		t.Error(err)
 	}
+	for _, hidden := range []string{`{"code":-32000,"message":"m","x":"top\"secret"}`, `{"code":-32000,"message":{"m":"top\"secret"}}`} {
+		_, err := discover(t, s)["fail"].Invoke(t.Context(), json.RawMessage(`{"error":`+hidden+`}`))
+		if !errors.As(err, &rpc) || rpc.Code != -32000 || strings.Contains(string(rpc.Raw()), "secret") {
+			t.Errorf("%s: error %#v", hidden, rpc)
+		}
+	}
 }
 
 // A server that goes away and comes back is found again by the next call.

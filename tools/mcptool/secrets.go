@@ -59,10 +59,11 @@ func (e *cleanedError) Error() string { return e.text }
 
 func (e *cleanedError) Is(target error) bool { return errors.Is(e.of, target) }
 
-// cleanRPC returns the server's error, or one without the secrets if it has any.
+// cleanRPC returns the server's error, or one without the secrets, and without the
+// members that the protocol does not name, if it has any.
 func (s secrets) cleanRPC(e *RPCError) *RPCError {
 	message, data := s.clean(e.Message), s.clean(string(e.Data))
-	if message == e.Message && data == string(e.Data) {
+	if raw := string(e.Raw()); message == e.Message && data == string(e.Data) && s.clean(raw) == raw {
 		return e
 	}
 	out := mcpwire.NewError(e.Code, message, nil)
