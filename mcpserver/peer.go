@@ -83,7 +83,12 @@ func (p *peer) Log(ctx context.Context, l tools.LogNote) error {
 	return p.request.Notify(ctx, mcpwire.NotifyLog, params)
 }
 
+// logParams returns the params of a message: those of an MCP server as they were
+// sent, or new ones.
 func logParams(l tools.LogNote) (json.RawMessage, error) {
+	if l.Raw != nil {
+		return l.Raw, nil
+	}
 	data := l.Data
 	if data == nil {
 		data = json.RawMessage("null")

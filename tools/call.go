@@ -99,6 +99,10 @@ type LogNote struct {
 	Logger string
 	// Data is any JSON value.
 	Data json.RawMessage
+	// Raw holds the note's parameters as an MCP server sent them, so that
+	// fields which this struct does not name pass on. Empty for notes that
+	// begin here.
+	Raw json.RawMessage
 }
 
 // Question is something that a tool asks its caller, in the form that MCP

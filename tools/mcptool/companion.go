@@ -43,6 +43,9 @@ func (s *Server) complete(ctx context.Context, params json.RawMessage) (json.Raw
 	if err != nil {
 		return nil, err
 	}
+	if conn.era == mcpwire.EraStateful {
+		params = withoutMeta(params, mcpwire.MetaLogLevel)
+	}
 	raw, err := conn.call(ctx, methodComplete, params, nil)
 	if errors.Is(err, &RPCError{Code: mcpwire.CodeMethodNotFound}) {
 		return noCompletion, nil
@@ -125,7 +128,7 @@ func (t *subscriptions) uris() []string {
 // tell passes an update on to whoever subscribed to the resource, or to one
 // that it is a part of.
 func (t *subscriptions) tell(params json.RawMessage) {
-	params = unstamped(params)
+	params = withoutMeta(params, mcpwire.MetaSubscriptionID) // that of our own subscription
 	uri := uriOf(params)
 	var tell []*subscriber
 	t.mu.Lock()
@@ -140,13 +143,17 @@ func (t *subscriptions) tell(params json.RawMessage) {
 	}
 }
 
-// unstamped takes the id of our own subscription out of a notification's params.
-func unstamped(params json.RawMessage) json.RawMessage {
+// withoutMeta takes a member out of the _meta of params, and _meta when nothing
+// is left.
+func withoutMeta(params json.RawMessage, key string) json.RawMessage {
 	meta, ok := rawjson.Get(params, "_meta")
 	if !ok {
 		return params
 	}
-	meta, err := rawjson.Delete(meta, mcpwire.MetaSubscriptionID)
+	if _, ok = rawjson.Get(meta, key); !ok {
+		return params
+	}
+	meta, err := rawjson.Delete(meta, key)
 	if err != nil {
 		return params
 	}

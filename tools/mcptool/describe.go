@@ -21,7 +21,8 @@ type remoteTool struct {
 	// head is the beginning of the params of a call, up to where the arguments
 	// follow: {"name":"…","arguments":
 	head []byte
-	// logHead is the same with a _meta that asks for log messages.
+	// logHead is the same with a _meta that asks for log messages of the level
+	// that is configured; nil for what is called more rarely than a tool.
 	logHead []byte
 	// headers is the input schema of a tool some of whose arguments are
 	// repeated in HTTP headers, else nil.

@@ -56,8 +56,8 @@ func (t *remoteTool) result(raw json.RawMessage, era mcpwire.Era) (tools.ToolRes
 func (s *Server) params(t *remoteTool, args json.RawMessage, logs string, input []byte) json.RawMessage {
 	head := t.head
 	switch {
-	case logs == "" || t.kind != tools.KindTool:
-	case logs == s.cfg.LogLevel:
+	case logs == "":
+	case logs == s.cfg.LogLevel && t.logHead != nil:
 		head = t.logHead
 	default:
 		head = t.headWithLogs(logs)
@@ -142,7 +142,7 @@ func (s *Server) callOptions(ctx context.Context, l *lane, t *remoteTool, params
 		return opts
 	}
 	if rawjson.KindOf(call.Meta) == rawjson.KindObject {
-		opts.Meta = call.Meta
+		opts.Meta = metaFor(era, call.Meta)
 	}
 	opts.Progress = func(params json.RawMessage) {
 		s.dropped(call.Progress(ctx, progressNote(params)))
@@ -167,6 +167,18 @@ func (s *Server) callOptions(ctx context.Context, l *lane, t *remoteTool, params
 		}
 	}
 	return opts
+}
+
+// metaFor is the caller's _meta for a server of an era. The level of log messages
+// stands in it in the stateless era alone.
+func metaFor(era mcpwire.Era, meta json.RawMessage) json.RawMessage {
+	if era == mcpwire.EraStateless {
+		return meta
+	}
+	if rest, err := rawjson.Delete(meta, mcpwire.MetaLogLevel); err == nil {
+		return rest
+	}
+	return meta
 }
 
 // header returns the headers that repeat arguments, where the era has them.
@@ -209,7 +221,7 @@ func number(raw json.RawMessage) float64 {
 }
 
 func logNote(params json.RawMessage) tools.LogNote {
-	var n tools.LogNote
+	n := tools.LogNote{Raw: params}
 	it := rawjson.Object(params)
 	for it.Next() {
 		switch {
