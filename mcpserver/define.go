@@ -89,7 +89,7 @@ func (e *editor) text(path ...string) string {
 }
 
 // correct changes hints that contradict what is known of the tool, such as an
-// operator's settings. It adds none.
+// operator's settings. It adds none, and a hint that is null says nothing.
 func (e *editor) correct(s tools.Safety) {
 	annotations, ok := rawjson.Get(e.obj, "annotations")
 	if !ok {
@@ -97,7 +97,7 @@ func (e *editor) correct(s tools.Safety) {
 	}
 	inner := editor{obj: annotations}
 	for _, h := range hintsOf(s) {
-		if h.flag != tools.Unset && inner.has(h.name) {
+		if have, ok := rawjson.Get(annotations, h.name); ok && h.flag != tools.Unset && rawjson.KindOf(have) != rawjson.KindNull {
 			inner.replace(h.name, h.value())
 		}
 	}

@@ -33,13 +33,15 @@ func definePrompt(t tools.Tool) []byte {
 	return append(append(append(out[:len(out)-1], `,"arguments":`...), argumentsOf(t.ArgsSchema)...), '}')
 }
 
-// redefineNative changes what the operator says differently, and the name.
+// redefineNative changes what the operator says differently, and the name. The
+// tool of something that has no description is given one, which is not the
+// source's word.
 func redefineNative(t tools.Tool, name []byte) []byte {
 	e := editor{obj: t.Definition}
 	if name != nil {
 		e.replace("name", name)
 	}
-	if e.has("description") && t.Description != e.text("description") {
+	if have := e.text("description"); have != "" && t.Description != have {
 		e.set("description", rawjson.Quote(t.Description))
 	}
 	if e.has("title") && t.Title != e.text("title") {
