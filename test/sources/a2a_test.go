@@ -132,11 +132,15 @@ func refusingMessages(next http.Handler) http.Handler {
 	})
 }
 
+// bigOverA2A is the size of the large result, in bytes: the library decodes one several times, and a task that is polled is
+// sent anew with each poll.
+const bigOverA2A = 1 << 20
+
 func TestA2A(t *testing.T) {
 	for _, binding := range []a2a.TransportProtocol{"JSONRPC", "HTTP+JSON"} {
 		for _, streaming := range []bool{true, false} {
 			t.Run(fmt.Sprintf("%s streaming %v", binding, streaming), func(t *testing.T) {
-				toolstest.RunSource(t, toolstest.SourceCase{Open: func(t *testing.T) *toolstest.Source { return a2aSource(t, newAgent(t, binding, streaming)) }})
+				toolstest.RunSource(t, toolstest.SourceCase{MaxBig: bigOverA2A, Open: func(t *testing.T) *toolstest.Source { return a2aSource(t, newAgent(t, binding, streaming)) }})
 			})
 		}
 	}
