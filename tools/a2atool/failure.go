@@ -2,20 +2,18 @@ package a2atool
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"strings"
 	"syscall"
 
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"google.golang.org/grpc/codes"
 
+	"github.com/toolcrib/toolcrib/internal/httpfault"
 	"github.com/toolcrib/toolcrib/internal/netguard"
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -54,28 +52,21 @@ func (p *Peer) failure(ctx context.Context, tool, doing string, cause error, k k
 // judge says what is known from the cause. Whose time limit it was, where the
 // context has ended, is for the caller to judge.
 func judge(ctx context.Context, cause error, k known) verdict {
-	v := verdict{class: tools.ErrClassTransient, delivery: k.delivery, reason: bareText(cause)}
+	v := verdict{class: tools.ErrClassTransient, delivery: k.delivery, reason: httpfault.BareText(cause)}
 	var own *tools.Error
 	switch {
 	case errors.As(cause, &own):
 		return verdict{own.Class, own.Delivery, own.SafeMessage(), own}
 	case ctx.Err() != nil:
-		return verdict{"", k.delivery, ended(ctx), ctx.Err()}
+		return verdict{"", k.delivery, httpfault.Ended(ctx), ctx.Err()}
 	case v.refused(cause), v.tooLong(cause, k), v.protocol(cause, k), v.status(cause, k), v.grpc(k), v.connection(cause):
 	case k.bodyErr != nil:
-		v.reason = "the answer broke off: " + bareText(k.bodyErr)
+		v.reason = "the answer broke off: " + httpfault.BareText(k.bodyErr)
 	case k.status != 0 && errors.Is(cause, errNoEvent):
 	case k.status != 0:
 		v.garbage(cause)
 	}
 	return v
-}
-
-func ended(ctx context.Context) string {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return "no answer within the time limit"
-	}
-	return "the call was cancelled"
 }
 
 // refused judges requests that were not sent.
@@ -192,7 +183,7 @@ func (v *verdict) connection(cause error) bool {
 		v.reason = "its host cannot be found"
 	case errors.Is(cause, syscall.ECONNREFUSED):
 		v.reason, v.cause = "it refused the connection", syscall.ECONNREFUSED
-	case badCertificate(cause):
+	case httpfault.BadCertificate(cause):
 		v.class = tools.ErrClassPermanent
 	case errors.As(cause, &timeout) && timeout.Timeout() && v.delivery != tools.NotDelivered:
 		v.class = tools.ErrClassTimeout
@@ -216,24 +207,4 @@ func (v *verdict) garbage(cause error) {
 	case errors.As(cause, &kind):
 		v.reason += ": a field has the wrong type"
 	}
-}
-
-func badCertificate(err error) bool {
-	var (
-		verify  *tls.CertificateVerificationError
-		unknown x509.UnknownAuthorityError
-		name    x509.HostnameError
-		record  tls.RecordHeaderError
-	)
-	return errors.As(err, &verify) || errors.As(err, &unknown) || errors.As(err, &name) || errors.As(err, &record)
-}
-
-// bareText is the text of an error without the URL that net/http puts around
-// it.
-func bareText(err error) string {
-	var withURL *url.Error
-	for errors.As(err, &withURL) {
-		err = withURL.Err
-	}
-	return err.Error()
 }

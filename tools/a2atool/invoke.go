@@ -9,6 +9,7 @@ import (
 	"github.com/a2aproject/a2a-go/v2/a2a"
 	"github.com/a2aproject/a2a-go/v2/log"
 
+	"github.com/toolcrib/toolcrib/internal/httpfault"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -146,7 +147,7 @@ func (x *exchange) cancel(ctx context.Context) {
 		ctx, cancel := context.WithTimeout(ctx, cancelWait)
 		defer cancel()
 		if _, err := a.client.CancelTask(ctx, &a2a.CancelTaskRequest{ID: id}); err != nil {
-			x.peer.log.Debug("a task was not cancelled", "task", string(id), "error", bareText(err))
+			x.peer.log.Debug("a task was not cancelled", "task", string(id), "error", httpfault.BareText(err))
 		}
 	})
 }

@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolcrib/toolcrib/internal/netguard"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -151,7 +152,7 @@ func (c *caller) send(ctx context.Context, out *outgoing) (*http.Response, error
 		if err := c.checkLinkLocal(location); err != nil {
 			return nil, rejected(out, resp.StatusCode, "redirected: "+err.Error())
 		}
-		trusted = trusted && origin(location) == origin(req.URL)
+		trusted = trusted && netguard.Origin(location) == netguard.Origin(req.URL)
 		if req, err = follow(req, out, resp.StatusCode, location, trusted); err != nil {
 			return nil, rejected(out, resp.StatusCode, err.Error())
 		}
@@ -237,7 +238,7 @@ func follow(prev *http.Request, out *outgoing, status int, to *url.URL, trusted 
 		method, body = http.MethodGet, nil
 	}
 	if !safeMethod(method) && !trusted {
-		return nil, fmt.Errorf("redirected to another origin, %s, to which a %s is not repeated", origin(to), method)
+		return nil, fmt.Errorf("redirected to another origin, %s, to which a %s is not repeated", netguard.Origin(to), method)
 	}
 	if !trusted {
 		body = nil

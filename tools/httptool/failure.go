@@ -1,16 +1,13 @@
 package httptool
 
 import (
-	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"net/url"
 	"syscall"
 
+	"github.com/toolcrib/toolcrib/internal/httpfault"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -55,28 +52,21 @@ func failure(req *http.Request, out *outgoing, err error, t *trip) error {
 		e.Message = host + ": " + blocked.Error()
 	case req.Context().Err() != nil:
 		e.Class, e.Retryable, e.Err = "", false, req.Context().Err()
-		e.Message = host + ": " + ended(req.Context())
+		e.Message = host + ": " + httpfault.Ended(req.Context())
 	case errors.As(err, &dns):
 		e.Message = fmt.Sprintf("the host %s cannot be found", req.URL.Hostname())
 		e.Err = dns
 	case errors.Is(err, syscall.ECONNREFUSED):
 		e.Message, e.Err = host+" refused the connection", syscall.ECONNREFUSED
-	case badCertificate(err):
+	case httpfault.BadCertificate(err):
 		e.Class, e.Retryable = tools.ErrClassPermanent, false
-		e.Message = host + ": " + bareText(err)
+		e.Message = host + ": " + httpfault.BareText(err)
 	default:
 		e.Class = timeoutOr(err, e)
-		e.Message = host + ": " + bareText(err)
+		e.Message = host + ": " + httpfault.BareText(err)
 	}
 	e.Message = out.label + ": " + out.clean(e.Message)
 	return e
-}
-
-func ended(ctx context.Context) string {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return "no answer within the time limit"
-	}
-	return "the call was cancelled"
 }
 
 // timeoutOr is the class of a failure that is nothing more special: a time
@@ -87,24 +77,4 @@ func timeoutOr(err error, e *tools.Error) tools.ErrorClass {
 		return tools.ErrClassTimeout
 	}
 	return tools.ErrClassTransient
-}
-
-func badCertificate(err error) bool {
-	var (
-		verify  *tls.CertificateVerificationError
-		unknown x509.UnknownAuthorityError
-		name    x509.HostnameError
-		record  tls.RecordHeaderError
-	)
-	return errors.As(err, &verify) || errors.As(err, &unknown) || errors.As(err, &name) || errors.As(err, &record)
-}
-
-// bareText is the text of an error without the URL that net/http puts around
-// it.
-func bareText(err error) string {
-	var withURL *url.Error
-	for errors.As(err, &withURL) {
-		err = withURL.Err
-	}
-	return err.Error()
 }

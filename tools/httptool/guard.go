@@ -3,7 +3,6 @@ package httptool
 import (
 	"errors"
 	"fmt"
-	"net"
 	"net/netip"
 	"net/url"
 	"strings"
@@ -116,12 +115,3 @@ type privateHostError string
 func (e privateHostError) Error() string { return string(e) }
 
 func (e privateHostError) Is(target error) bool { return target == ErrPrivateHost }
-
-// origin returns scheme, host and port of a URL, spelled in one way.
-func origin(u *url.URL) string {
-	port := u.Port()
-	if port == "" {
-		port = map[string]string{"http": "80", "https": "443"}[strings.ToLower(u.Scheme)]
-	}
-	return strings.ToLower(u.Scheme) + "://" + net.JoinHostPort(strings.ToLower(u.Hostname()), port)
-}

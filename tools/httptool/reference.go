@@ -8,6 +8,7 @@ import (
 	"path"
 	"strings"
 
+	"github.com/toolcrib/toolcrib/internal/netguard"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
@@ -173,7 +174,7 @@ func (l *library) read(next *document) ([]byte, error) {
 		return l.readFile(next.file)
 	case next.base == nil:
 		return nil, errors.New("the document was not read from a file")
-	case l.root.base == nil || origin(next.base) != origin(l.root.base):
+	case l.root.base == nil || netguard.Origin(next.base) != netguard.Origin(l.root.base):
 		return nil, errors.New("it is at another origin than the document")
 	}
 	return l.fetch(next.base)
