@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"context"
 	"log/slog"
 	"net/url"
 	"strings"
@@ -41,7 +40,7 @@ func (s *specs) a2aPeer(p *A2APeer, at string) {
 	settings := a2aSettings{A2APeer: *p}
 	if p.Auth != nil {
 		settings.secret = s.secret(p.Auth.Secret, at+".auth.secret")
-		cfg.Auth = s.a2aAuth(p.Auth)
+		cfg.Auth = s.auth(p.Auth)
 	}
 	if _, err := a2atool.New(cfg); err != nil {
 		s.faults = append(s.faults, s.cfg.faultAt(at, err.Error(), ""))
@@ -61,14 +60,6 @@ func (s *specs) a2aPeer(p *A2APeer, at string) {
 type a2aSettings struct {
 	A2APeer
 	secret string
-}
-
-// a2aAuth returns the credential. Its reference is resolved again for each
-// request, so that a file whose secret was rotated takes effect.
-func (s *specs) a2aAuth(a *Auth) *a2atool.Auth {
-	resolver, text := s.resolver, a.Secret
-	return &a2atool.Auth{Kind: a2atool.AuthKind(a.Kind), Header: a.Header, Query: a.Query, Cookie: a.Cookie,
-		Secret: func(context.Context) (string, error) { return resolver.resolve(text) }}
 }
 
 // a2aHealth says why the card of an agent that had been reached cannot be read

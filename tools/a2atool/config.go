@@ -89,7 +89,7 @@ func (c Config) resolved() (Config, *url.URL, error) {
 		c.Logger = slog.New(slog.DiscardHandler)
 	}
 	u, err := c.parseURL()
-	return c, u, errors.Join(c.checkName(), err, c.checkTier(), c.Auth.check())
+	return c, u, errors.Join(c.checkName(), err, c.checkTier(), c.checkAuth())
 }
 
 func (c *Config) checkName() error {
@@ -104,6 +104,13 @@ func (c *Config) checkTier() error {
 		return nil
 	}
 	return fmt.Errorf("a2atool: trust tier %d: expected 1 to 5", c.TrustTier)
+}
+
+func (c *Config) checkAuth() error {
+	if err := c.Auth.Check(); err != nil {
+		return fmt.Errorf("a2atool: %w", err)
+	}
+	return nil
 }
 
 // parseURL never quotes the URL, which may hold a secret.

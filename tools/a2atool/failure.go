@@ -14,6 +14,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/toolcrib/toolcrib/internal/httpfault"
+	"github.com/toolcrib/toolcrib/internal/mask"
 	"github.com/toolcrib/toolcrib/internal/netguard"
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -44,7 +45,7 @@ func (p *Peer) failure(ctx context.Context, tool, doing string, cause error, k k
 	return &tools.Error{
 		Tool: tool, Class: v.class, Delivery: v.delivery, RetryAfter: k.retryAfter,
 		Retryable: v.class != tools.ErrClassPermanent && v.class != "",
-		Message:   p.message(scrub(doing+" failed: "+v.reason, k.hidden)),
+		Message:   p.message(mask.New(k.hidden...).Clean(doing + " failed: " + v.reason)),
 		Err:       v.cause,
 	}
 }

@@ -289,20 +289,20 @@ func TestCredentialsStayWithTheOrigin(t *testing.T) {
 func TestConfigurations(t *testing.T) {
 	secret := func(context.Context) (string, error) { return "x", nil }
 	for want, cfg := range map[string]Config{
-		"absolute https URL":      {URL: "agent.example"},
-		"user name or password":   {URL: "https://u:p@agent.example"},
-		"plain http to":           {URL: "http://agent.example", AllowInsecureLoopback: true, AllowPrivate: true},
-		"plain http is refused":   {URL: "http://localhost:1"},
-		"10.0.0.1 is private":     {URL: "https://10.0.0.1", AllowInsecureLoopback: true},
-		"localhost is loopback":   {URL: "https://localhost"},
-		`the scheme "ftp"`:        {URL: "ftp://agent.example"},
-		"trust tier 6":            {URL: "https://agent.example", TrustTier: 6},
-		`name "a b"`:              {URL: "https://agent.example", Name: "a b"},
-		"auth: no secret":         {URL: "https://agent.example", Auth: &Auth{Kind: AuthBearer}},
-		"api_key needs":           {URL: "https://agent.example", Auth: &Auth{Kind: AuthAPIKey, Secret: secret}},
-		"bearer goes in a header": {URL: "https://agent.example", Auth: &Auth{Kind: AuthBearer, Query: "q", Secret: secret}},
-		"at most one of":          {URL: "https://agent.example", Auth: &Auth{Kind: AuthAPIKey, Query: "q", Header: "h", Secret: secret}},
-		`kind "oauth"`:            {URL: "https://agent.example", Auth: &Auth{Kind: "oauth", Secret: secret}},
+		"absolute https URL":         {URL: "agent.example"},
+		"user name or password":      {URL: "https://u:p@agent.example"},
+		"plain http to":              {URL: "http://agent.example", AllowInsecureLoopback: true, AllowPrivate: true},
+		"plain http is refused":      {URL: "http://localhost:1"},
+		"10.0.0.1 is private":        {URL: "https://10.0.0.1", AllowInsecureLoopback: true},
+		"localhost is loopback":      {URL: "https://localhost"},
+		`the scheme "ftp"`:           {URL: "ftp://agent.example"},
+		"trust tier 6":               {URL: "https://agent.example", TrustTier: 6},
+		`name "a b"`:                 {URL: "https://agent.example", Name: "a b"},
+		"auth: no secret":            {URL: "https://agent.example", Auth: &Auth{Kind: AuthBearer}},
+		"api_key needs":              {URL: "https://agent.example", Auth: &Auth{Kind: AuthAPIKey, Secret: secret}},
+		"bearer is sent in a header": {URL: "https://agent.example", Auth: &Auth{Kind: AuthBearer, Query: "q", Secret: secret}},
+		"at most one of":             {URL: "https://agent.example", Auth: &Auth{Kind: AuthAPIKey, Query: "q", Header: "h", Secret: secret}},
+		`kind "oauth"`:               {URL: "https://agent.example", Auth: &Auth{Kind: "oauth", Secret: secret}},
 	} {
 		if _, err := New(cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: %v", cfg, err)

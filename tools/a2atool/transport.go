@@ -119,10 +119,7 @@ func (n *network) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func (n *network) authorize(req *http.Request, t *trip) error {
-	if n.cfg.Auth == nil {
-		return nil
-	}
-	hidden, err := n.cfg.Auth.apply(req)
+	hidden, err := n.cfg.Auth.Apply(req)
 	t.hide(hidden)
 	return err
 }

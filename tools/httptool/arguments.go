@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
@@ -143,7 +145,7 @@ func (b *formBuilder) parameter(l *library, n node) error {
 	if !ok {
 		return unsupported(fmt.Errorf("parameter %q: parameters in %q are not supported: expected path, query, header or cookie", p.name, p.in))
 	}
-	if p.in == "header" && !validHeaderName(p.name) {
+	if p.in == "header" && !httpguts.ValidHeaderFieldName(p.name) {
 		return n.errorf("parameter %q is not a header name", p.name)
 	}
 	p.required = p.in == "path" || n.flag("required", false)

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
@@ -350,7 +352,7 @@ func (f *bodyForm) encode(values map[string]json.RawMessage) ([]byte, string, er
 func (f *bodyForm) mediaType(values map[string]json.RawMessage) (string, error) {
 	if f.choice != "" {
 		if text, ok := rawjson.Unquote(values[f.choice]); ok {
-			if !validHeaderValue(text) || !strings.Contains(text, "/") {
+			if !httpguts.ValidHeaderFieldValue(text) || !strings.Contains(text, "/") {
 				return "", fmt.Errorf("argument %q: expected a media type such as image/png", f.choice)
 			}
 			return text, nil

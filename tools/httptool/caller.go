@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/toolcrib/toolcrib/internal/netguard"
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -167,7 +169,7 @@ func (c *caller) first(ctx context.Context, out *outgoing) (*http.Request, error
 	}
 	req.Header.Set("User-Agent", userAgent)
 	if key := tools.CallFrom(ctx); key != nil && key.IdempotencyKey != "" && !safeMethod(out.method) {
-		if !validHeaderValue(key.IdempotencyKey) {
+		if !httpguts.ValidHeaderFieldValue(key.IdempotencyKey) {
 			return nil, errors.New("the idempotency key holds control characters")
 		}
 		req.Header.Set("Idempotency-Key", key.IdempotencyKey)
@@ -262,7 +264,7 @@ func (o *outgoing) reapply(req *http.Request) error {
 		if a.Query == "" || req.URL.Query().Has(a.Query) {
 			continue
 		}
-		if _, err := a.apply(req); err != nil {
+		if _, err := a.Apply(req); err != nil {
 			return err
 		}
 	}

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
@@ -274,7 +276,7 @@ func (p *parameter) header(raw json.RawMessage) (string, bool, error) {
 	}
 	plain := func(s string) string { return s }
 	s := f.join(p.delimiter(plain), p.explode, plain)
-	if !validHeaderValue(s) {
+	if !httpguts.ValidHeaderFieldValue(s) {
 		return "", false, fmt.Errorf("header parameter %q must not hold line breaks or other control characters", p.arg)
 	}
 	return s, true, nil
@@ -303,7 +305,7 @@ func (p *parameter) cookie(raw json.RawMessage) (string, error) {
 	var parts []string
 	for _, kv := range p.pairs(raw, name, esc) {
 		parts = append(parts, kv.key+"="+kv.value)
-		if !validHeaderValue(kv.key+kv.value) || strings.Contains(kv.key+kv.value, ";") {
+		if !httpguts.ValidHeaderFieldValue(kv.key+kv.value) || strings.Contains(kv.key+kv.value, ";") {
 			return "", fmt.Errorf("cookie parameter %q must not hold semicolons, line breaks or other control characters", p.arg)
 		}
 	}

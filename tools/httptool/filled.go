@@ -9,6 +9,8 @@ import (
 	"net/url"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -58,7 +60,7 @@ func (e *filledEndpoint) request(args json.RawMessage) (*outgoing, error) {
 		if err != nil {
 			return nil, fmt.Errorf("header %s: %w", h.name, err)
 		}
-		if !validHeaderValue(value) {
+		if !httpguts.ValidHeaderFieldValue(value) {
 			return nil, fmt.Errorf("header %s: an argument holds a line break or another control character", h.name)
 		}
 		if value != "" {

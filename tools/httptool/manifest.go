@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/toolcrib/toolcrib/schema"
 	"github.com/toolcrib/toolcrib/tools"
@@ -158,7 +159,7 @@ func (m *Manifest) auth(o *yamlObject) *Auth {
 	if !o.has("kind") {
 		o.faultf("kind", "kind is missing: expected api_key, bearer, basic or cookie")
 	} else if a.Kind != "" {
-		if err := a.check(); err != nil {
+		if err := a.Check(); err != nil {
 			o.faultf("kind", "%v", err)
 		}
 	}
@@ -310,7 +311,7 @@ func (m *Manifest) headers(o *yamlObject, e *filledEndpoint) {
 	h := o.reader.object(o.members["headers"], "headers")
 	for name := range h.members {
 		text := h.text(name)
-		if !validHeaderName(name) {
+		if !httpguts.ValidHeaderFieldName(name) {
 			h.faultf(name, "%q is not a header name", name)
 		} else if f := h.filler(name, text, placeHeader); f != nil {
 			e.headers = append(e.headers, filledHeader{http.CanonicalHeaderKey(name), f})

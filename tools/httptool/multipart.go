@@ -12,6 +12,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
@@ -270,9 +272,9 @@ func fieldDisposition(name string) string {
 
 func writeBytes(w *multipart.Writer, disposition, media string, content []byte) error {
 	switch {
-	case !validHeaderValue(media):
+	case !httpguts.ValidHeaderFieldValue(media):
 		return errors.New("content_type holds a line break or another control character")
-	case !validHeaderValue(disposition):
+	case !httpguts.ValidHeaderFieldValue(disposition):
 		return errors.New("a field's or file's name holds a control character")
 	}
 	h := textproto.MIMEHeader{}

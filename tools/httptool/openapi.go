@@ -11,6 +11,8 @@ import (
 	"strings"
 	"sync"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -121,7 +123,7 @@ func (s *OpenAPI) check() error {
 		return err
 	}
 	if s.cfg.Auth != nil {
-		if err := s.cfg.Auth.completed(Auth{Header: "X-API-Key"}).check(); err != nil {
+		if err := completed(s.cfg.Auth, Auth{Header: "X-API-Key"}).Check(); err != nil {
 			return err
 		}
 	}
@@ -130,7 +132,7 @@ func (s *OpenAPI) check() error {
 			return fmt.Errorf("auths: %s has no credential", name)
 		}
 		// What is missing is found in the document later.
-		if err := auth.completed(Auth{Kind: AuthAPIKey, Header: "X-API-Key"}).check(); err != nil {
+		if err := completed(auth, Auth{Kind: AuthAPIKey, Header: "X-API-Key"}).Check(); err != nil {
 			return fmt.Errorf("auths: %s: %w", name, err)
 		}
 	}
@@ -161,19 +163,14 @@ func (s *OpenAPI) checkURLs() error {
 
 func checkHeaders(headers map[string]string) error {
 	for name, value := range headers {
-		if !validHeaderName(name) {
+		if !httpguts.ValidHeaderFieldName(name) {
 			return fmt.Errorf("headers: %q is not a header name", name)
 		}
-		if !validHeaderValue(value) {
+		if !httpguts.ValidHeaderFieldValue(value) {
 			return fmt.Errorf("headers: the value of %s holds a line break or another control character", name)
 		}
 	}
 	return nil
-}
-
-// unplaced reports whether the document must say where the key goes.
-func (a *Auth) unplaced() bool {
-	return a.Kind == AuthAPIKey && a.Header == "" && a.Query == "" && a.Cookie == ""
 }
 
 // SourceID is "openapi:" and the name.

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -84,7 +86,7 @@ func itemOperations(path string, item node) []operation {
 		}
 	}
 	for key, n := range item.child("additionalOperations").members {
-		if validHeaderName(key) && n.kind() == rawjson.KindObject {
+		if httpguts.ValidHeaderFieldName(key) && n.kind() == rawjson.KindObject {
 			list = append(list, operation{method: key, path: path, node: n, item: item})
 		}
 	}

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/schema"
 	"github.com/toolcrib/toolcrib/tools"
@@ -116,7 +118,7 @@ func (r *reader) response(o *operation) (json.RawMessage, string) {
 		switch {
 		case isJSON(kind) && !slices.Contains(kinds, kind):
 			kinds = append(kinds, kind)
-		case validHeaderValue(kind) && !slices.Contains(others, kind):
+		case httpguts.ValidHeaderFieldValue(kind) && !slices.Contains(others, kind):
 			others = append(others, kind)
 		}
 		if isJSON(kind) && !source.ok() {

@@ -43,8 +43,8 @@ func (r *reader) security() error {
 			return r.faultf("auths: the document has no security scheme %q: it has %s", name,
 				or(strings.Join(slices.Sorted(maps.Keys(schemes)), ", "), "none"))
 		}
-		auth := r.cfg.Auths[name].completed(scheme)
-		if err := auth.check(); err != nil {
+		auth := completed(r.cfg.Auths[name], scheme)
+		if err := auth.Check(); err != nil {
 			return r.faultf("auths: %s: %v", name, err)
 		}
 		r.bound[name] = auth
@@ -60,14 +60,14 @@ func (r *reader) faultf(format string, args ...any) error {
 // document's first API key.
 func (r *reader) fallback() error {
 	r.auth = r.cfg.Auth
-	if r.auth == nil || !r.auth.unplaced() {
+	if r.auth == nil || !unplaced(r.auth) {
 		return nil
 	}
 	if len(r.keys) == 0 {
 		return r.faultf("the document does not say where its API key goes: set header, query or cookie under auth")
 	}
-	r.auth = r.auth.completed(r.keys[0])
-	return r.auth.check()
+	r.auth = completed(r.auth, r.keys[0])
+	return r.auth.Check()
 }
 
 // schemeAuth returns how a security scheme is presented, without a secret; an
@@ -98,18 +98,6 @@ func schemeAuth(n node) Auth {
 		}
 	}
 	return Auth{}
-}
-
-// completed returns a with the kind and place of a scheme where it has none.
-func (a *Auth) completed(scheme Auth) *Auth {
-	out := *a
-	if out.Kind == "" {
-		out.Kind = scheme.Kind
-	}
-	if out.unplaced() {
-		out.Header, out.Query, out.Cookie = scheme.Header, scheme.Query, scheme.Cookie
-	}
-	return &out
 }
 
 // credentials returns what an operation's requests carry: the credentials of
@@ -152,7 +140,7 @@ func (r *reader) hides(list credentials) func(in, name string) bool {
 			return true
 		}
 		for i := range r.keys {
-			if r.keys[i].hides(in, name) {
+			if fills(&r.keys[i], in, name) {
 				return true
 			}
 		}

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/net/http/httpguts"
+
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/schema"
 	"github.com/toolcrib/toolcrib/tools"
@@ -149,7 +151,7 @@ func textResult(content []byte, structured bool) tools.ToolResult {
 func (m *manualReader) endpoint(t *tools.Tool, n node) (*endpoint, error) {
 	e := &endpoint{caller: m.caller, method: strings.ToUpper(or(n.text("http_method"), "GET")), accept: "application/json, */*;q=0.5",
 		structured: t.OutSchema != nil, rest: true}
-	if !validHeaderName(e.method) {
+	if !httpguts.ValidHeaderFieldName(e.method) {
 		return nil, n.errorf("http_method %q is not a method", e.method)
 	}
 	if err := m.target(e, n); err != nil {
@@ -220,7 +222,7 @@ func (m *manualReader) target(e *endpoint, n node) error {
 func (m *manualReader) fields(e *endpoint, n node) error {
 	for _, v := range n.child("header_fields").elements {
 		name, _ := rawjson.Unquote(v.raw)
-		if !validHeaderName(name) {
+		if !httpguts.ValidHeaderFieldName(name) {
 			return v.errorf("%q is not a header name", name)
 		}
 		if !slices.Contains(ignoredHeaders[3:], strings.ToLower(name)) {
@@ -240,7 +242,7 @@ func (m *manualReader) fields(e *endpoint, n node) error {
 			media = scalarText(v.raw)
 		}
 	}
-	if !validHeaderValue(media) {
+	if !httpguts.ValidHeaderFieldValue(media) {
 		return n.child("content_type").errorf("content_type is not a media type")
 	}
 	e.body = &bodyForm{arg: field, media: []string{media}, encoding: bodyEncoding(m.lib, bareMedia(media), node{})}
@@ -256,12 +258,12 @@ func (m *manualReader) auth(n node) (*Auth, error) {
 		return nil, err
 	case m.cfg.Auth == nil:
 		return own, nil
-	case !m.cfg.Auth.unplaced():
+	case !unplaced(m.cfg.Auth):
 		return m.cfg.Auth, nil
 	}
 	place := keyPlace(n)
-	auth := m.cfg.Auth.completed(place)
-	if err := auth.check(); err != nil {
+	auth := completed(m.cfg.Auth, place)
+	if err := auth.Check(); err != nil {
 		return nil, fmt.Errorf("the manual does not say where its key goes: %w", err)
 	}
 	return auth, nil
@@ -304,7 +306,7 @@ func manualAuth(n node) (*Auth, error) {
 		return nil, n.errorf("its credential is empty: set auth")
 	}
 	auth.Secret = FixedSecret(secret)
-	if err := auth.check(); err != nil {
+	if err := auth.Check(); err != nil {
 		return nil, n.errorf("%v", err)
 	}
 	return &auth, nil
@@ -317,7 +319,7 @@ func (m *manualReader) headers(e *endpoint, n node) error {
 	for name, v := range n.child("headers").members {
 		text := scalarText(v.raw)
 		switch {
-		case !validHeaderName(name) || !validHeaderValue(text):
+		case !httpguts.ValidHeaderFieldName(name) || !httpguts.ValidHeaderFieldValue(text):
 			return v.errorf("%q is not a header", name)
 		case e.auth.hide("header", name) || configured(m.cfg.Headers, name):
 		case len(e.auth) > 0 && strings.EqualFold(name, "Authorization"), strings.EqualFold(name, "Content-Type"):
