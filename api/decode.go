@@ -5,6 +5,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toolcrib/toolcrib/internal/nearest"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
@@ -60,13 +61,13 @@ func unknownMember(at, key string, fields []field) error {
 	for i, f := range fields {
 		names[i] = f.name
 	}
-	return newError(CodeInvalidRequest, unknown(at+": unknown member", nearest(key, names), names))
+	return newError(CodeInvalidRequest, unknown(at+": unknown member", key, names))
 }
 
-// unknown is the message about a word that is none of known, and the word that
-// was most likely meant, or none.
-func unknown(what, near string, known []string) string {
-	if near != "" {
+// unknown is the message about a word that is none of known, with the one that
+// was most likely meant.
+func unknown(what, word string, known []string) string {
+	if near, ok := nearest.Word(word, known); ok {
 		what += fmt.Sprintf(", did you mean %q?", near)
 	} else {
 		what += "."
@@ -168,37 +169,4 @@ func shorten(s string) string {
 		return s
 	}
 	return strings.ToValidUTF8(s[:most], "") + "…"
-}
-
-// nearest returns the known name that a misspelt one most likely means, or
-// nothing when none is close.
-func nearest(name string, known []string) string {
-	best, most := "", 1+len(name)/3
-	for _, k := range known {
-		if d := distance(strings.ToLower(shorten(name)), strings.ToLower(k)); d <= most {
-			best, most = k, d-1
-		}
-	}
-	return best
-}
-
-// distance is the number of single-byte edits between two words.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			substituted := diagonal
-			if a[i] != b[j] {
-				substituted++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(substituted, row[j]+1, diagonal+1)
-		}
-	}
-	return row[len(b)]
 }

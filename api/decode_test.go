@@ -52,15 +52,3 @@ func FuzzDecodeList(f *testing.F) {
 		}
 	})
 }
-
-func TestNearest(t *testing.T) {
-	known := []string{"name", "arguments", "idempotency_key", "meta"}
-	for given, want := range map[string]string{
-		"nam": "name", "Name": "name", "argumnets": "arguments", "idempotencyKey": "idempotency_key",
-		"mta": "meta", "zzz": "", "": "", "completely_else": "",
-	} {
-		if got := nearest(given, known); got != want {
-			t.Errorf("nearest to %q: got %q, want %q", given, got, want)
-		}
-	}
-}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 
+	"github.com/toolcrib/toolcrib/internal/nearest"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -107,7 +108,7 @@ func (s *Server) find(ctx context.Context, id string) (*tools.Tool, error) {
 // suggest adds to the error about a tool that does not exist which one that the
 // caller sees was most likely meant.
 func (s *Server) suggest(ctx context.Context, e *Error, id string) *Error {
-	if near := nearest(id, s.visible(ctx).Names()); near != "" {
+	if near, ok := nearest.Word(id, s.visible(ctx).Names()); ok {
 		e.Message += fmt.Sprintf(", did you mean %q?", near)
 	}
 	return e

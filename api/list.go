@@ -166,7 +166,7 @@ func (f *ListFilter) check() error {
 }
 
 func unknownWord(at, word string, known []string) error {
-	return newError(CodeInvalidRequest, unknown(fmt.Sprintf("%s: unknown value %q", at, shorten(word)), nearest(word, known), known))
+	return newError(CodeInvalidRequest, unknown(fmt.Sprintf("%s: unknown value %q", at, shorten(word)), word, known))
 }
 
 func transports() []string {

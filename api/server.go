@@ -123,7 +123,7 @@ func (s *Server) unknownMethod(path string) error {
 		known = append(known, p)
 	}
 	slices.Sort(known)
-	return newError(CodeUnknownMethod, unknown(shorten(path)+": unknown method", nearest(path, known), known))
+	return newError(CodeUnknownMethod, unknown(shorten(path)+": unknown method", path, known))
 }
 
 // readBody returns the request's JSON. A request without a body is one with an

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolcrib/toolcrib/internal/nearest"
 	"github.com/toolcrib/toolcrib/tools/builtin"
 )
 
@@ -98,11 +99,13 @@ func (x *examination) entry(name, at string) {
 	case owner >= 0:
 		s := x.read[owner]
 		own := slices.DeleteFunc(slices.Clone(x.known), func(known string) bool { return !s.canBring(known) })
-		x.faults = append(x.faults, x.cfg.faultAt(at, fmt.Sprintf("%q is not a tool of the source %s", clip(name), s.name), nearestName(name, own)))
+		meant, _ := nearest.Word(name, own)
+		x.faults = append(x.faults, x.cfg.faultAt(at, fmt.Sprintf("%q is not a tool of the source %s", clip(name), s.name), meant))
 	case slices.Contains(builtin.Names(), name):
 		x.warn(at, fmt.Sprintf("%q is a built-in tool that is not offered", name), "it in tools.built_in")
 	default:
-		x.warn(at, fmt.Sprintf("no source has a tool %q", clip(name)), nearestName(name, x.known))
+		meant, _ := nearest.Word(name, x.known)
+		x.warn(at, fmt.Sprintf("no source has a tool %q", clip(name)), meant)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 	"github.com/goccy/go-yaml/token"
 
+	"github.com/toolcrib/toolcrib/internal/nearest"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
@@ -109,37 +110,10 @@ func kindText(n ast.Node) string {
 
 // suggestion names the nearest known key, else all of them.
 func suggestion(key string, known []string) string {
-	best, distance := "", len(key)/2+1
-	for _, k := range known {
-		if d := editDistance(key, k); d < distance {
-			best, distance = k, d
-		}
-	}
-	if best != "" {
+	if best, ok := nearest.Word(key, known); ok {
 		return fmt.Sprintf("did you mean %q?", best)
 	}
 	return "expected one of " + strings.Join(known, ", ")
-}
-
-// editDistance is Levenshtein's.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }
 
 // at returns the node that shows where a member is.
