@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -81,9 +80,7 @@ type OpenAPI struct {
 	server *url.URL
 	caller *caller
 
-	mu        sync.Mutex
-	refused   []tools.Refusal
-	unmatched []string
+	leftOut
 }
 
 // NewOpenAPI checks the configuration and returns the source. The document is
@@ -185,21 +182,6 @@ func (s *OpenAPI) Close(context.Context) error {
 	return nil
 }
 
-// Refused returns the operations that the last Discover left out, and why.
-func (s *OpenAPI) Refused() []tools.Refusal {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.refused)
-}
-
-// Unmatched returns the patterns of Include that matched no operation when the
-// document was last read.
-func (s *OpenAPI) Unmatched() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.unmatched)
-}
-
 // Discover reads the document and returns a tool for each operation that can
 // be called. The error is a *DocumentError when the document as a whole cannot
 // be used; an operation that cannot be is left out alone, and Refused says why.
@@ -208,9 +190,7 @@ func (s *OpenAPI) Discover(ctx context.Context) ([]tools.ToolDescriptor, error) 
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	s.refused = refused
-	s.mu.Unlock()
+	s.keepRefused(refused)
 	return list, nil
 }
 
@@ -322,17 +302,14 @@ func (s *OpenAPI) selected(o *operation, name string) bool {
 }
 
 func (s *OpenAPI) noteUnmatched(ops []operation, names []string) {
-	unmatched := slices.DeleteFunc(slices.Clone(s.cfg.Include), func(pattern string) bool {
+	s.keepUnmatched(slices.DeleteFunc(slices.Clone(s.cfg.Include), func(pattern string) bool {
 		for i := range ops {
 			if selected([]string{pattern}, nil, ops[i].tags(), ops[i].sourceName(), names[i], ops[i].label()) {
 				return true
 			}
 		}
 		return false
-	})
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.unmatched = unmatched
+	}))
 }
 
 // selected reports whether the patterns choose a tool with these tags and

@@ -9,7 +9,6 @@ import (
 	"net/url"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
@@ -62,9 +61,7 @@ type UTCP struct {
 	server *url.URL
 	caller *caller
 
-	mu        sync.Mutex
-	refused   []tools.Refusal
-	unmatched []string
+	leftOut
 }
 
 // NewUTCP checks the configuration and returns the source. The manual is read
@@ -98,13 +95,6 @@ func (s *UTCP) Close(context.Context) error {
 	return nil
 }
 
-// Refused returns the tools that the last Discover left out, and why.
-func (s *UTCP) Refused() []tools.Refusal {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.refused)
-}
-
 // Discover reads the manual and returns its tools. The error is a
 // *DocumentError when the manual as a whole cannot be used; a tool that cannot
 // be is left out alone, and Refused says why.
@@ -113,18 +103,9 @@ func (s *UTCP) Discover(ctx context.Context) ([]tools.ToolDescriptor, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.mu.Lock()
-	s.refused, s.unmatched = m.refused, m.unmatched()
-	s.mu.Unlock()
+	s.keepRefused(m.refused)
+	s.keepUnmatched(m.unmatched())
 	return m.list, nil
-}
-
-// Unmatched returns the patterns of Include that matched no tool when the
-// manual was last read.
-func (s *UTCP) Unmatched() []string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return slices.Clone(s.unmatched)
 }
 
 // Check reads the manual and reports every fault in it, as joined
