@@ -25,31 +25,27 @@ func (a *app) describeCommand() *cobra.Command {
 		Long:  "Show a tool with its schemas, examples, policy and what is known about its effects." + targetHelp,
 		Args:  arity(1, 1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			s, err := a.open(cmd.Context(), &t, args[0])
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			d, err := s.Describe(s.ctx, args[0])
-			if err != nil {
-				if exitStatus(err) == exitToolNotFound {
-					a.warnOfSources(s)
-				}
-				return s.failure(err)
-			}
-			if o.json() {
-				return writeJSON(a.out, d)
-			}
-			return printDescription(a.out, d)
+			return a.ask(cmd.Context(), &t, &o, args[0], func(s *session) error { return a.describe(s, &o, args[0]) })
 		},
 		ValidArgsFunction: a.completeTool(&t),
 	}
 	t.addFlags(cmd)
 	o.addFlag(cmd)
 	return cmd
+}
+
+func (a *app) describe(s *session, o *output, name string) error {
+	d, err := s.Describe(s.ctx, name)
+	if err != nil {
+		if exitStatus(err) == exitToolNotFound {
+			a.warnOfSources(s)
+		}
+		return s.failure(err)
+	}
+	if o.json() {
+		return writeJSON(a.out, d)
+	}
+	return printDescription(a.out, d)
 }
 
 func printDescription(out io.Writer, d *api.Description) error {

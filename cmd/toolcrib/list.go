@@ -31,23 +31,7 @@ func (a *app) listCommand() *cobra.Command {
 		Long:  "List the tools that the caller may use." + targetHelp,
 		Args:  arity(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			s, err := a.open(cmd.Context(), &t, "")
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			list, err := listAll(s, filter)
-			if err != nil {
-				return s.failure(err)
-			}
-			a.warnOfSources(s)
-			if o.json() {
-				return writeJSON(a.out, list)
-			}
-			return a.printTools(list)
+			return a.ask(cmd.Context(), &t, &o, "", func(s *session) error { return a.list(s, &o, filter) })
 		},
 	}
 	t.addFlags(cmd)
@@ -59,6 +43,18 @@ func (a *app) listCommand() *cobra.Command {
 	flags.StringSliceVar(&filter.Sources, "source", nil, "source of tools; may be repeated")
 	flags.StringSliceVar(&filter.Loading, "loading", nil, "always or deferred")
 	return cmd
+}
+
+func (a *app) list(s *session, o *output, filter api.ListFilter) error {
+	list, err := listAll(s, filter)
+	if err != nil {
+		return s.failure(err)
+	}
+	a.warnOfSources(s)
+	if o.json() {
+		return writeJSON(a.out, list)
+	}
+	return a.printTools(list)
 }
 
 // listAll reads every page.

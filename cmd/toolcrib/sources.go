@@ -24,37 +24,33 @@ func (a *app) sourcesCommand() *cobra.Command {
 		Long:  "Show the state of each source of tools, and which of its tools were refused and why." + targetHelp,
 		Args:  arity(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := o.check(); err != nil {
-				return err
-			}
-			s, err := a.open(cmd.Context(), &t, "")
-			if err != nil {
-				return err
-			}
-			defer s.close()
-			resp, err := s.Sources(s.ctx)
-			if err != nil {
-				return s.failure(err)
-			}
-			if o.json() {
-				return writeJSON(a.out, resp)
-			}
-			w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-			fmt.Fprintln(w, "NAME\tKIND\tSTATE\tTOOLS\tREFUSED\tERROR")
-			for _, row := range resp.Sources {
-				fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", row.Name, row.Kind, row.State, row.Tools, len(row.Refused),
-					orDash(firstLine(row.Error, errorWidth)))
-			}
-			if err := w.Flush(); err != nil {
-				return err
-			}
-			a.warnOfKeys(resp)
-			return nil
+			return a.ask(cmd.Context(), &t, &o, "", func(s *session) error { return a.sources(s, &o) })
 		},
 	}
 	t.addFlags(cmd)
 	o.addFlag(cmd)
 	return cmd
+}
+
+func (a *app) sources(s *session, o *output) error {
+	resp, err := s.Sources(s.ctx)
+	if err != nil {
+		return s.failure(err)
+	}
+	if o.json() {
+		return writeJSON(a.out, resp)
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "NAME\tKIND\tSTATE\tTOOLS\tREFUSED\tERROR")
+	for _, row := range resp.Sources {
+		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", row.Name, row.Kind, row.State, row.Tools, len(row.Refused),
+			orDash(firstLine(row.Error, errorWidth)))
+	}
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	a.warnOfKeys(resp)
+	return nil
 }
 
 // warnOfKeys says on stderr which keys of the configuration name tools that are

@@ -89,6 +89,20 @@ func (a *app) open(ctx context.Context, t *target, tool string) (*session, error
 	return s, nil
 }
 
+// ask opens the catalog, as open does, to put a question to it whose answer
+// takes the form of o.
+func (a *app) ask(ctx context.Context, t *target, o *output, tool string, question func(*session) error) error {
+	if err := o.check(); err != nil {
+		return err
+	}
+	s, err := a.open(ctx, t, tool)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	return question(s)
+}
+
 func (a *app) choose(ctx context.Context, t *target, tool string) (*session, error) {
 	if t.config != "" && t.server != "" {
 		return nil, usageError{errors.New("--config and --server exclude each other")}
