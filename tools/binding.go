@@ -94,10 +94,8 @@ func closureOf(f Invoker) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Poin
 func (b *binding) describe(old *binding) error {
 	b.tool = cloneTool(&b.given)
 	t := &b.tool
-	if b.cat.amend != nil {
-		b.cat.amend(t)
-		t.Name = b.given.Name
-		*t = cloneTool(t)
+	if err := b.amend(t); err != nil {
+		return invalid(b.given.Name, err)
 	}
 	if err := b.cat.checkTool(t); err != nil {
 		return invalid(t.Name, err)
@@ -115,6 +113,22 @@ func (b *binding) describe(old *binding) error {
 	t.DefinitionDigest = definitionDigest(t)
 	b.policy, b.optsIn = t.Policy.Resolved(), t.Policy.optsIn()
 	b.bytes, b.strs = footprint(t)
+	return nil
+}
+
+// amend lets the operator adjust what callers see.
+func (b *binding) amend(t *Tool) (err error) {
+	if b.cat.amend == nil {
+		return nil
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the amendment panicked: %v", r)
+		}
+	}()
+	b.cat.amend(t)
+	t.Name = b.given.Name
+	*t = cloneTool(t)
 	return nil
 }
 

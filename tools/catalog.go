@@ -327,9 +327,14 @@ func (c *catalog) changed(s *Snapshot, source ToolSourceID, n counts) {
 		offer(w, c.generation)
 	}
 	if c.bus != nil {
-		_ = c.bus.Publish(context.Background(), events.Event{Type: EventTypeCatalogChanged, Time: time.Now(),
-			Payload: CatalogChangedPayload{Source: source, Generation: c.generation, Added: n.added, Updated: n.updated, Removed: n.removed}})
+		c.tell(CatalogChangedPayload{Source: source, Generation: c.generation, Added: n.added, Updated: n.updated, Removed: n.removed})
 	}
+}
+
+func (c *catalog) tell(p CatalogChangedPayload) {
+	ctx := context.Background()
+	defer c.survive(ctx, "", "event bus")
+	_ = c.bus.Publish(ctx, events.Event{Type: EventTypeCatalogChanged, Time: time.Now(), Payload: p})
 }
 
 // offer leaves the newest value in a channel that holds one.
@@ -471,7 +476,7 @@ func (c *catalog) syncSearch(ctx context.Context, s *Snapshot) error {
 // exists or not.
 func (c *catalog) unknown(ctx context.Context, name string) (ToolResult, error) {
 	name = truncate(name, maxShownName)
-	em := newEmitter(ctx, name, c.bus)
+	em := newEmitter(ctx, c, name, nil)
 	if err := c.checkCaller(ctx, name); err != nil {
 		em.failed(ctx, "", err)
 		return ToolResult{}, err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync"
 	"time"
 
 	"github.com/toolcrib/toolcrib/identity"
@@ -23,6 +24,8 @@ type passage struct {
 	start  time.Time
 
 	own      Call        // what call points to, once there is a call
+	turn     sync.Mutex  // held while middleware goes on
+	over     bool        // middleware must not go on any more
 	release  func(error) // of admission
 	invoked  bool        // the event was published
 	refusing string      // the stage that refused
@@ -41,7 +44,7 @@ func (b *binding) Invoke(ctx context.Context, args json.RawMessage) (ToolResult,
 		return b.driver(&levelContext{Context: ctx, level: b}, args)
 	}
 	p := passage{b: b, stages: b.cat.stages.Load(), start: time.Now()}
-	p.em = newEmitter(ctx, b.tool.Name, b.cat.bus, b.bus)
+	p.em = newEmitter(ctx, b.cat, b.tool.Name, b.bus)
 	return p.pass(ctx, outer, args)
 }
 
@@ -105,7 +108,35 @@ func (p *passage) walk(ctx context.Context, outer *Call, args json.RawMessage) (
 		return p.checked(ctx, args)
 	}
 	p.refusing = "middleware"
-	return chain(p.checked, b.cat.middleware)(&callContext{Context: ctx, call: p.call}, args)
+	return chain(p.goOn, b.cat.middleware)(&callContext{Context: ctx, call: p.call}, args)
+}
+
+// goOn is what middleware calls to go on. It may do so more than once, one
+// after the other, and before it returns.
+func (p *passage) goOn(ctx context.Context, args json.RawMessage) (ToolResult, error) {
+	if !p.turn.TryLock() {
+		return ToolResult{}, &Error{Class: ErrClassPermanent, Delivery: NotDelivered, Err: errBusy}
+	}
+	defer p.turn.Unlock()
+	if p.over {
+		return ToolResult{}, &Error{Class: ErrClassPermanent, Delivery: NotDelivered, Err: errOver}
+	}
+	return p.checked(ctx, args)
+}
+
+var (
+	errBusy = errors.New("tools: middleware already goes on with this call")
+	errOver = errors.New("tools: middleware went on with a call that it had ended")
+)
+
+// close keeps middleware from going on, once what it began has ended.
+func (p *passage) close() {
+	if len(p.b.cat.middleware) == 0 {
+		return
+	}
+	p.turn.Lock()
+	p.over = true
+	p.turn.Unlock()
 }
 
 // checked is the road behind the middleware, in the order in which it is
@@ -426,6 +457,7 @@ func invalidOutput(err error) *Error {
 // conclude completes the result or the error, publishes the terminal event and
 // tells admission and the recorder.
 func (p *passage) conclude(ctx context.Context, res ToolResult, err error) (ToolResult, error) {
+	p.close()
 	elapsed := time.Since(p.start)
 	var failure *Error
 	if err != nil {
@@ -497,7 +529,6 @@ func asError(err error) *Error {
 
 // report publishes the terminal event.
 func (p *passage) report(ctx context.Context, res *ToolResult, failure *Error, elapsed time.Duration) {
-	defer p.b.cat.survive(ctx, p.b.tool.Name, "event bus")
 	t, end := &p.b.tool, p.start.Add(elapsed)
 	switch {
 	case failure == nil:

@@ -141,34 +141,36 @@ type CatalogChangedPayload struct {
 // emitter publishes the events of one call. Without an identity on the call's
 // context it publishes nothing.
 type emitter struct {
+	cat           *catalog
 	first, second events.EventBus
 	who           identity.Quadruple
 	tool, call    string
 }
 
-func newEmitter(ctx context.Context, tool string, buses ...events.EventBus) emitter {
-	e := emitter{tool: tool}
+// newEmitter returns an emitter to the catalog's bus and to that of the tool,
+// if it has one of its own.
+func newEmitter(ctx context.Context, cat *catalog, tool string, own events.EventBus) emitter {
+	e := emitter{cat: cat, tool: tool}
 	who, ok := identity.QuadrupleFrom(ctx)
 	if !ok {
 		return e
 	}
-	e.who = who
-	for _, b := range buses {
-		switch {
-		case b == nil || b == e.first:
-		case e.first == nil:
-			e.first = b
-		default:
-			e.second = b
-		}
+	e.who, e.first = who, cat.bus
+	switch {
+	case e.first == nil:
+		e.first = own
+	case own != e.first:
+		e.second = own
 	}
 	return e
 }
 
 func (e *emitter) silent() bool { return e.first == nil }
 
-// emit publishes; an event that a bus refuses is lost, and the call goes on.
+// emit publishes; an event that a bus refuses, or panics on, is lost, and the
+// call goes on.
 func (e *emitter) emit(ctx context.Context, t events.EventType, p events.Payload, at time.Time) {
+	defer e.cat.survive(ctx, e.tool, "event bus")
 	ev := events.Event{Type: t, Time: at, Identity: e.who, Tool: e.tool, CallID: e.call, Payload: p}
 	_ = e.first.Publish(ctx, ev)
 	if e.second != nil {

@@ -9,6 +9,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,10 +46,71 @@ func TestPartsThatPanicAfterTheCall(t *testing.T) {
 			t.Errorf("%s: events %q", at, got)
 		}
 	}
-	bad := newCatalog(t, []tools.CatalogOption{tools.WithLogger(slog.New(slog.DiscardHandler))}, descriptor("t", tools.WithBus(badStage{"bus"})))
-	if _, err := tools.Invoke(adaCtx(), bad, "t", json.RawMessage(`{"text":"x"}`)); err == nil || tools.ClassifyError(err, false) != tools.ErrClassPermanent {
-		t.Errorf("a bus that panics: %v", err)
+	quiet := tools.WithLogger(slog.New(slog.DiscardHandler))
+	for name, cat := range map[string]tools.ToolCatalog{
+		"the tool's bus":    newCatalog(t, []tools.CatalogOption{quiet}, descriptor("t", tools.WithBus(badStage{"bus"}))),
+		"the catalog's bus": newCatalog(t, []tools.CatalogOption{quiet, tools.WithEvents(badStage{"bus"})}, descriptor("t")),
+	} {
+		if res, err := tools.Invoke(adaCtx(), cat, "t", json.RawMessage(`{"text":"x"}`)); err != nil || string(res.Structured) != `{"text":"x"}` {
+			t.Errorf("%s: %s, %v", name, res.Structured, err)
+		}
 	}
+}
+
+func TestAmendmentThatPanics(t *testing.T) {
+	cat := newCatalog(t, nil, descriptor("t"))
+	if err := cat.Amend(func(*tools.Tool) { panic("no") }); !errors.Is(err, tools.ErrToolInvalid) {
+		t.Errorf("Amend: %v", err)
+	}
+	if err := cat.Register(descriptor("u")); err != nil {
+		t.Errorf("the amendment stayed: %v", err)
+	}
+}
+
+func TestMiddlewareThatGoesOnAsideOrLate(t *testing.T) {
+	var late tools.Invoker
+	aside := func(next tools.Invoker) tools.Invoker {
+		return func(ctx context.Context, args json.RawMessage) (tools.ToolResult, error) {
+			late = next
+			var wg sync.WaitGroup
+			for range 4 {
+				wg.Go(func() { _, _ = next(ctx, args) })
+			}
+			wg.Wait()
+			return next(ctx, args)
+		}
+	}
+	var in, out atomic.Int32
+	s := counting{&in, &out}
+	w := watch(t, []tools.CatalogOption{tools.WithMiddleware(aside), tools.WithStages(tools.Stages{Admission: s})}, descriptor("t"))
+	for range 50 {
+		if _, err := tools.Invoke(adaCtx(), w, "t", json.RawMessage(`{"text":"x"}`)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := late(adaCtx(), json.RawMessage(`{"text":"x"}`)); err == nil {
+			t.Error("a call went on after it had ended")
+		}
+	}
+	if in.Load() != out.Load() || in.Load() < 100 {
+		t.Errorf("admitted %d, released %d", in.Load(), out.Load())
+	}
+	terminal := 0
+	for _, e := range w.drain() {
+		if strings.HasPrefix(e, "tool.completed") {
+			terminal++
+		}
+	}
+	if terminal != 50 {
+		t.Errorf("%d terminal events for 50 calls", terminal)
+	}
+}
+
+// counting counts how many calls it let in and how many it saw end.
+type counting struct{ in, out *atomic.Int32 }
+
+func (c counting) Admit(context.Context, *tools.Tool) (func(error), error) {
+	c.in.Add(1)
+	return func(error) { c.out.Add(1) }, nil
 }
 
 func TestGoexitOfAnInlineTool(t *testing.T) {
