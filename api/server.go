@@ -30,7 +30,7 @@ type Options struct {
 	// means that there are none to show.
 	Sources func(context.Context) []Source
 	// Unmatched returns the names of entries of the configuration that no tool
-	// has. Nil means that there are none.
+	// has, as far as the caller may see them. Nil means that there are none.
 	Unmatched func(context.Context) []string
 	// Approval returns what becomes of the calls of a tool before they run, as
 	// Description.ApprovalPolicy has it, and why. Nil says nothing.
@@ -170,12 +170,27 @@ func (s *Server) serveCall(w http.ResponseWriter, r *http.Request, body []byte) 
 		s.streamCall(w, r, req)
 		return nil
 	}
+	returned := false
+	defer func() {
+		if !returned {
+			answerEnded(w)
+		}
+	}()
 	resp, err := s.Call(r.Context(), req)
+	returned = true
 	if err != nil {
 		return err
 	}
 	writeBody(w, http.StatusOK, append(resp.AppendJSON(nil), '\n'))
 	return nil
+}
+
+// answerEnded answers for a tool that ended the goroutine of the request, after
+// which nothing of the answer would leave by itself.
+func answerEnded(w http.ResponseWriter) {
+	w.Header().Set("Connection", "close") // or the client would use it once more
+	WriteError(w, errEnded)
+	_ = http.NewResponseController(w).Flush()
 }
 
 // wantsEvents reports whether the caller named the media type of events.

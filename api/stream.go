@@ -51,6 +51,9 @@ const (
 	keepAlive = 15 * time.Second
 )
 
+// errEnded says that a tool ended its goroutine instead of returning.
+var errEnded = newError(CodeInternal, "the tool ended without an answer")
+
 // outcome is how a call ended.
 type outcome struct {
 	resp *CallResponse
@@ -70,11 +73,13 @@ func (s *Server) streamCall(w http.ResponseWriter, r *http.Request, req CallRequ
 	}
 	done := make(chan outcome, 1)
 	go func() {
+		end := outcome{err: errEnded}
+		defer func() { done <- end }() // also when the tool ends the goroutine
 		resp, err := s.Call(r.Context(), req)
-		done <- outcome{resp, err}
+		end = outcome{resp, err}
 	}()
 	stream := &eventStream{w: w, ctl: http.NewResponseController(w)}
-	stream.relay(notes, done)
+	stream.relay(r.Context(), notes, done)
 }
 
 // eventStream writes server-sent events. It belongs to one goroutine.
@@ -84,8 +89,9 @@ type eventStream struct {
 	begun bool
 }
 
-// relay sends notes until the call has ended, then its outcome.
-func (s *eventStream) relay(notes <-chan Note, done <-chan outcome) {
+// relay sends notes until the call has ended, then its outcome. It does not
+// wait for a call beyond the end of ctx.
+func (s *eventStream) relay(ctx context.Context, notes <-chan Note, done <-chan outcome) {
 	tick := time.NewTicker(keepAlive)
 	defer tick.Stop()
 	for {
@@ -100,8 +106,20 @@ func (s *eventStream) relay(notes <-chan Note, done <-chan outcome) {
 			}
 			s.finish(end)
 			return
+		case <-ctx.Done():
+			s.finish(endOr(done, outcome{err: ctx.Err()}))
+			return
 		}
 	}
+}
+
+// endOr returns how the call ended if it has, and otherwise end.
+func endOr(done <-chan outcome, end outcome) outcome {
+	select {
+	case end = <-done:
+	default:
+	}
+	return end
 }
 
 func (s *eventStream) note(n Note) {

@@ -25,6 +25,19 @@ func (g guarded) ServeMCP(ctx context.Context, r *Request) (result json.RawMessa
 	return g.Handler.ServeMCP(ctx, r)
 }
 
+// errEnded answers a request whose handler ended the goroutine instead of
+// returning.
+var errEnded = &Error{Code: CodeInternalError, Message: "internal error"}
+
+// orEnded, when deferred, makes *a the answer of a handler that left none.
+func (s *Server) orEnded(f *Frame, a **answer) {
+	if *a != nil {
+		return
+	}
+	s.opts.Logger.Error("the handler ended its goroutine", "in", boundText([]byte(f.Method)))
+	*a = newAnswer(f.ID, nil, errEnded)
+}
+
 // recovered, when deferred, ends a panic and makes it the error of what was
 // being done. The peer does not learn what went wrong; the log does.
 func recovered(log *slog.Logger, doing string, err *error) {

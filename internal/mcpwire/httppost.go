@@ -117,7 +117,10 @@ func (x *exchange) initialize(f Frame) {
 // request serves a request of a session.
 func (x *exchange) request(sess *Session, f Frame, meta *requestMeta) {
 	p := &postStream{server: x.server, w: x.w, session: sess}
-	p.finish(http.StatusOK, x.answer(sess, f, meta, p))
+	var a *answer
+	defer func() { p.finishEnded(&f, a) }()
+	a = x.answer(sess, f, meta, p)
+	p.finish(http.StatusOK, a)
 }
 
 // answer runs a request of a session and returns its answer.
@@ -188,6 +191,7 @@ func (x *exchange) runBatch(sess *Session, messages []json.RawMessage, p *postSt
 			x.deliver(sess, f)
 		default:
 			work.Go(func() {
+				defer x.server.orEnded(&f, &answers[i])
 				meta := scanRequestMeta(f.Params)
 				answers[i] = x.answer(sess, f, &meta, p)
 			})

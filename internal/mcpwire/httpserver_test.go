@@ -61,8 +61,13 @@ func rawPost(ctx context.Context, t *testing.T, url, session, body string) *http
 
 func openSession(t *testing.T, url string, rt http.RoundTripper) string {
 	t.Helper()
-	resp, err := rt.RoundTrip(rawPost(t.Context(), t, url, "",
-		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`))
+	return sessionOf(t, url, rt, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"}}`)
+}
+
+// sessionOf opens a session with a handshake and returns its id.
+func sessionOf(t *testing.T, url string, rt http.RoundTripper, handshake string) string {
+	t.Helper()
+	resp, err := rt.RoundTrip(rawPost(t.Context(), t, url, "", handshake))
 	if err != nil {
 		t.Fatal(err)
 	}

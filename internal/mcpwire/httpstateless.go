@@ -28,6 +28,8 @@ func (x *exchange) postStateless(f Frame, meta *requestMeta) {
 	if f.Method == MethodListen {
 		defer p.stayAlive(x.server.opts.KeepAlive)()
 	}
+	var a *answer
+	defer func() { p.finishEnded(&f, a) }()
 	result, err := x.server.dispatch(x.ctx, &Request{
 		Method: f.Method, Params: f.Params, ID: f.ID, Session: sess,
 		ProgressToken: meta.progressToken, LogLevel: meta.logLevel, HTTP: x.r, out: p,
@@ -36,7 +38,8 @@ func (x *exchange) postStateless(f Frame, meta *requestMeta) {
 	if err != nil {
 		status = statusOf(asError(err))
 	}
-	p.finish(status, newAnswer(f.ID, result, err))
+	a = newAnswer(f.ID, result, err)
+	p.finish(status, a)
 }
 
 // checkHeaders compares the headers that repeat parts of the message with it.

@@ -208,10 +208,15 @@ func (p *pipe) request(f Frame, reply func(*answer), done func()) {
 	p.work.Go(func() {
 		defer done()
 		defer p.session.requests.end(f.ID, cancel)
+		var a *answer
+		defer func() {
+			p.server.orEnded(&f, &a)
+			if !errors.Is(context.Cause(ctx), errCancelled) { // which has no answer
+				reply(a)
+			}
+		}()
 		result, err := p.serveRequest(ctx, f, &meta)
-		if !errors.Is(context.Cause(ctx), errCancelled) { // which has no answer
-			reply(newAnswer(f.ID, result, err))
-		}
+		a = newAnswer(f.ID, result, err)
 	})
 }
 

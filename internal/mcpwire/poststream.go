@@ -159,6 +159,18 @@ func (p *postStream) finish(status int, answers ...*answer) {
 	}
 }
 
+// finishEnded, when deferred, answers in place of a handler that left no answer
+// a. It flushes, as the goroutine of the request ends and with it the connection.
+func (p *postStream) finishEnded(f *Frame, a *answer) {
+	if a != nil {
+		return
+	}
+	p.server.orEnded(f, &a)
+	p.w.Header().Set("Connection", "close") // or the client would use it once more
+	p.finish(http.StatusOK, a)
+	_ = http.NewResponseController(p.w).Flush()
+}
+
 func joinArray(answers []*answer) []byte {
 	out := []byte{'['}
 	for i, a := range answers {
