@@ -11,9 +11,10 @@ type Source struct {
 	State string `json:"state"`
 	// Error says why the source is not ready, or is empty.
 	Error string `json:"error,omitempty"`
-	// Tools counts the tools that it gives.
+	// Tools counts the tools of it that the caller sees.
 	Tools int `json:"tools"`
-	// Refused lists tools that could not be taken.
+	// Refused lists tools that could not be taken. This and Unmatched are for
+	// callers who may see what the configuration names, and empty for others.
 	Refused []RefusedTool `json:"refused,omitempty"`
 	// Unmatched lists keys of the source's settings that name tools which it
 	// does not have.

@@ -46,7 +46,7 @@ func (g *Gateway) LocalAPI() *api.Server { return api.New(g.cat, g.apiOptions())
 func (g *Gateway) apiOptions() *api.Options {
 	return &api.Options{
 		Sources:      g.apiSources,
-		Unmatched:    func(context.Context) []string { return g.unmatchedEntries() },
+		Unmatched:    g.apiUnmatched,
 		Approval:     g.approval,
 		MaxBodyBytes: g.config().Limits.MaxMessageBytes,
 	}
@@ -64,17 +64,4 @@ func (g *Gateway) approval(_ context.Context, t *tools.Tool) (policy, reason str
 		return approvalDenied, "the tool needs confirmation, which nobody can give"
 	}
 	return "auto", ""
-}
-
-// apiSources are the sources in the words of the JSON protocol.
-func (g *Gateway) apiSources(context.Context) []api.Source {
-	var out []api.Source
-	for _, s := range g.Sources() {
-		row := api.Source{Name: s.Name, Kind: s.Kind, State: s.State, Error: s.Error, Tools: s.Tools, Unmatched: s.Unmatched}
-		for _, r := range s.Refused {
-			row.Refused = append(row.Refused, api.RefusedTool(r))
-		}
-		out = append(out, row)
-	}
-	return out
 }

@@ -341,6 +341,18 @@ func (s *source) id() tools.ToolSourceID {
 	return ""
 }
 
+// shownID is the id of what status tells of: while the source is replaced, of
+// the one before.
+func (s *source) shownID() tools.ToolSourceID {
+	s.mu.Lock()
+	before := s.before
+	s.mu.Unlock()
+	if before != nil {
+		return before.shownID()
+	}
+	return s.id()
+}
+
 // status returns a copy of the state.
 func (s *source) status() SourceState {
 	s.mu.Lock()
