@@ -37,6 +37,7 @@ type agent struct {
 	card   *a2a.AgentCard
 	raw    json.RawMessage // the card as published, signatures included
 	digest [sha256.Size]byte
+	faults map[int]error // of skills that cannot be read, by their place
 	via    *a2a.AgentInterface
 	client *a2aclient.Client
 
@@ -77,11 +78,11 @@ func (p *Peer) readAgent(ctx context.Context) (*agent, error) {
 	if err != nil {
 		return nil, err
 	}
-	card, err := parseCard(raw)
+	card, faults, err := parseCard(raw)
 	if err != nil {
 		return nil, p.answerFailure("", fmt.Errorf("its card cannot be used: %w", err))
 	}
-	a := &agent{card: card, raw: raw, digest: sha256.Sum256(raw)}
+	a := &agent{card: card, raw: raw, digest: sha256.Sum256(raw), faults: faults}
 	if err := p.dial(ctx, a); err != nil {
 		return nil, p.answerFailure("", fmt.Errorf("its card cannot be used: %w", err))
 	}
@@ -133,20 +134,54 @@ func (p *Peer) fetch(ctx context.Context, u *url.URL) (json.RawMessage, error) {
 	return body, nil
 }
 
-// parseCard reads a card of any version.
-func parseCard(raw []byte) (*a2a.AgentCard, error) {
+// parseCard reads a card of any version. A skill that cannot be read is an
+// empty one, and its fault is given under its place.
+func parseCard(raw []byte) (*a2a.AgentCard, map[int]error, error) {
 	if err := rawjson.Check(raw, rawjson.Options{}); err != nil {
-		return nil, fmt.Errorf("it is not JSON: %w", err)
+		return nil, nil, fmt.Errorf("it is not JSON: %w", err)
 	}
 	card, err := a2av0.NewAgentCardParser()(raw)
+	var faults map[int]error
 	if err != nil {
-		return nil, err
+		var readable []byte
+		if readable, faults = blankSkills(raw); len(faults) > 0 {
+			card, err = a2av0.NewAgentCardParser()(readable)
+		}
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	if card.Name == "" {
-		return nil, errors.New("it gives no name: expected an agent card")
+		return nil, nil, errors.New("it gives no name: expected an agent card")
 	}
 	completeInterfaces(card, raw)
-	return card, nil
+	return card, faults, nil
+}
+
+// blankSkills replaces the skills that cannot be read by empty ones, and says
+// what is wrong with each.
+func blankSkills(raw []byte) ([]byte, map[int]error) {
+	list, ok := rawjson.Get(raw, "skills")
+	if !ok {
+		return nil, nil
+	}
+	parse, faults, skills := a2av0.NewAgentCardParser(), map[int]error{}, []byte{'['}
+	it := rawjson.Array(list)
+	for i := 0; it.Next(); i++ {
+		one := it.Value()
+		if _, err := parse(slices.Concat([]byte(`{"skills":[`), one, []byte(`]}`))); err != nil {
+			faults[i], one = fmt.Errorf("skill %d of the card cannot be read: %w", i+1, err), []byte("{}")
+		}
+		if i > 0 {
+			skills = append(skills, ',')
+		}
+		skills = append(skills, one...)
+	}
+	readable, err := rawjson.Set(raw, "skills", append(skills, ']'))
+	if err != nil {
+		return nil, nil
+	}
+	return readable, faults
 }
 
 // completeInterfaces fills in what older cards may leave out: the binding of

@@ -265,14 +265,43 @@ func TestUselessCards(t *testing.T) {
 	}
 }
 
+// A skill that cannot be read is refused alone.
+func TestSkillThatCannotBeRead(t *testing.T) {
+	const card = `{"name":"A","supportedInterfaces":[{"url":"http://127.0.0.1:1/","protocolBinding":"JSONRPC","protocolVersion":"1.0"}],` +
+		`"skills":[{"id":"a","name":"a"},{"id":5},"no skill",{"id":"b","tags":"x"},{"id":"c","name":"c"}]}`
+	p := open(t, local(serveCard(t, "/.well-known/agent-card.json", card)))
+	list, err := p.Discover(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, d := range list {
+		got = append(got, d.Tool.SourceName)
+	}
+	if !slices.Equal(got, []string{"a", "c"}) {
+		t.Errorf("skills %v", got)
+	}
+	var refused []string
+	for _, r := range p.Refused() {
+		refused = append(refused, r.Name)
+		if !strings.Contains(r.Err.Error(), r.Name+" of the card cannot be read") {
+			t.Error(r.Err)
+		}
+	}
+	if !slices.Equal(refused, []string{"skill 2", "skill 3", "skill 4"}) {
+		t.Errorf("refused %v", refused)
+	}
+}
+
 func FuzzParseCard(f *testing.F) {
+	f.Add([]byte(`{"name":"A","skills":[{"id":5},{"id":"x"},null]}`))
 	f.Add([]byte(`{"name":"A","skills":[{"id":"x","security":[{"a":[]}]}],"supportedInterfaces":[null,{"url":"x"}]}`))
 	f.Add([]byte(`{"name":"A","url":"u","securitySchemes":{"k":{"type":"apiKey","in":"header","name":"n"}},"security":[{"k":[]}]}`))
 	f.Fuzz(func(_ *testing.T, b []byte) {
-		card, err := parseCard(b)
+		card, faults, err := parseCard(b)
 		if err == nil {
 			p, _ := New(local("http://127.0.0.1:1"))
-			_, _ = p.describe(&agent{card: card})
+			_, _ = p.describe(&agent{card: card, faults: faults})
 			_, _ = p.usable(card)
 		}
 	})

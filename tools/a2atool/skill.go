@@ -27,8 +27,8 @@ type skill struct {
 	out   []string // MIME types that the skill answers with
 }
 
-// describe makes a tool of every skill. A skill that has no id, or whose id
-// another one has, is refused.
+// describe makes a tool of every skill. A skill that cannot be read, has no id,
+// or whose id another one has, is refused.
 func (p *Peer) describe(a *agent) ([]tools.ToolDescriptor, []tools.Refusal) {
 	var (
 		list    []tools.ToolDescriptor
@@ -39,6 +39,9 @@ func (p *Peer) describe(a *agent) ([]tools.ToolDescriptor, []tools.Refusal) {
 	for i := range a.card.Skills {
 		s := &a.card.Skills[i]
 		switch {
+		case a.faults[i] != nil:
+			refused = append(refused, tools.Refusal{Name: fmt.Sprintf("skill %d", i+1), Err: a.faults[i]})
+			continue
 		case s.ID == "":
 			refused = append(refused, tools.Refusal{Name: bound(s.Name, 128), Err: fmt.Errorf("skill %d of the card has no id", i+1)})
 			continue
