@@ -221,7 +221,7 @@ func (s *Server) listen(ctx context.Context, r *mcpwire.Request) (json.RawMessag
 				}
 			}
 		case <-watched.wake:
-			for _, params := range watched.updates(s.index(view.Through(s.cat, filter))) {
+			for _, params := range watched.updates(s.seen(view.Through(s.cat, filter))) {
 				if err := r.Notify(ctx, notifyResourceUpdated, params); err != nil {
 					return nil, err
 				}

@@ -1,11 +1,13 @@
 package mcpserver
 
 import (
+	"encoding/json"
 	"regexp"
 	"strings"
 
 	"github.com/yosida95/uritemplate/v3"
 
+	"github.com/toolcrib/toolcrib/internal/mcpwire"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/view"
@@ -25,6 +27,10 @@ type index struct {
 	apps      map[string]tools.ToolSourceID // by URI
 	// limited are the tools that not everybody sees.
 	limited map[string]bool
+	// barred are the resources and the templates that the caller does not see:
+	// nothing else must read what they stand for.
+	barred      map[string]bool // by key
+	barredForms []template
 }
 
 // A prompt is the tool behind a prompt, and the source's name for it.
@@ -33,6 +39,7 @@ type prompt struct{ tool, source string }
 // A template is the tool that reads resources whose URIs match.
 type template struct {
 	tool    string
+	source  tools.ToolSourceID
 	pattern *regexp.Regexp
 }
 
@@ -48,7 +55,7 @@ func (s *Server) index(v view.View) *index { return view.Memo(v, indexKey{}, s.n
 
 func (s *Server) newIndex(v view.View) *index {
 	x := &index{listed: map[tools.Kind][]tools.Tool{}, resources: map[string]string{}, byForm: map[string]string{},
-		prompts: map[string]prompt{}, apps: map[string]tools.ToolSourceID{}, limited: map[string]bool{}}
+		prompts: map[string]prompt{}, apps: map[string]tools.ToolSourceID{}, limited: map[string]bool{}, barred: map[string]bool{}}
 	for _, t := range v.Tools() {
 		if t.Kind != tools.KindTool && len(t.AuthScopes)+len(t.Tenants) > 0 {
 			x.limited[t.Name] = true
@@ -60,7 +67,26 @@ func (s *Server) newIndex(v view.View) *index {
 		}
 		x.listed[t.Kind] = append(x.listed[t.Kind], t)
 	}
+	x.bar(v, s.cat.Snapshot())
 	return x
+}
+
+// bar notes what the view does not show.
+func (x *index) bar(v view.View, all *tools.Snapshot) {
+	for _, t := range all.OfKind(tools.KindResource) {
+		if !v.Has(t.Name) {
+			x.barred[mcpwire.ResourceKey(t.SourceName)] = true
+		}
+	}
+	for _, t := range all.OfKind(tools.KindResourceTemplate) {
+		if v.Has(t.Name) || len(t.Definition) == 0 {
+			continue
+		}
+		if form, err := uritemplate.New(t.SourceName); err == nil {
+			anyCase := regexp.MustCompile("(?i)" + form.Regexp().String())
+			x.barredForms = append(x.barredForms, template{t.Name, t.Source, anyCase})
+		}
+	}
 }
 
 // add takes in one tool, unless another has its place, whose name it returns.
@@ -77,7 +103,7 @@ func (x *index) add(t *tools.Tool) (taken string) {
 			return taken
 		}
 		if form, err := uritemplate.New(t.SourceName); err == nil {
-			x.templates = append(x.templates, template{t.Name, form.Regexp()})
+			x.templates = append(x.templates, template{t.Name, t.Source, form.Regexp()})
 		}
 	case tools.KindPrompt:
 		name := promptName(t)
@@ -122,23 +148,57 @@ func promptName(t *tools.Tool) string {
 	return t.Name
 }
 
-// reads returns the tool that reads a resource, and whether it takes the URI
-// as an argument. What no source lists is read by the source whose tool names
-// it, or by the only source that there is.
-func (x *index) reads(uri string) (tool string, takesURI, ok bool) {
-	if tool, ok := x.resources[uri]; ok {
-		return tool, false, true
+// takers returns the tools that may read a resource by its URI, in the order in
+// which to ask them. What no source lists is read by the source whose tool
+// names it, or by the only source that there is. What the caller does not see
+// is read by none.
+func (x *index) takers(uri string) []string {
+	if x.barred[mcpwire.ResourceKey(uri)] {
+		return nil
 	}
+	var names []string
 	for _, t := range x.templates {
-		if t.pattern.MatchString(uri) {
-			return t.tool, true, true
+		if t.pattern.MatchString(uri) && !x.bars(t.source, uri) {
+			names = append(names, t.tool)
 		}
 	}
 	owner, named := x.apps[uri]
 	for _, r := range x.readers {
-		if named && r.source == owner || !named && len(x.readers) == 1 {
-			return r.tool, true, true
+		if (named && r.source == owner || !named && len(x.readers) == 1) && !x.bars(r.source, uri) {
+			names = append(names, r.tool)
+			break
+		}
+	}
+	return names
+}
+
+// bars reports whether a URI is one of a template of the source that the caller
+// does not see.
+func (x *index) bars(source tools.ToolSourceID, uri string) bool {
+	for _, t := range x.barredForms {
+		if t.source == source && (t.pattern.MatchString(uri) || t.pattern.MatchString(mcpwire.NormalURI(uri))) {
+			return true
+		}
+	}
+	return false
+}
+
+// reads returns the tool that reads a resource for the caller of an index, and
+// whether it takes the URI as an argument. A tool whose own check refuses the
+// URI does not read it.
+func (s *Server) reads(x *index, uri string) (tool string, takesURI, ok bool) {
+	if tool, ok := x.resources[uri]; ok {
+		return tool, false, true
+	}
+	for _, name := range x.takers(uri) {
+		d, ok := s.cat.Resolve(name)
+		if ok && (d.Validate == nil || d.Validate(uriArgument(uri)) == nil) {
+			return name, true, true
 		}
 	}
 	return "", false, false
+}
+
+func uriArgument(uri string) json.RawMessage {
+	return append(rawjson.AppendQuoted([]byte(`{"uri":`), uri), '}')
 }

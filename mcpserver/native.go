@@ -21,18 +21,20 @@ func (s *Server) readResource(ctx context.Context, r *mcpwire.Request) (json.Raw
 	}
 	uri := p.name
 	x := s.index(view.From(ctx, s.cat))
-	tool, takesURI, ok := x.reads(uri)
+	tool, takesURI, ok := s.reads(x, uri)
 	if !ok {
 		return nil, resourceNotFound(r, uri)
 	}
 	if takesURI {
-		p.arguments = append(rawjson.AppendQuoted([]byte(`{"uri":`), uri), '}')
+		p.arguments = uriArgument(uri)
 	}
 	return s.converse(ctx, r, &p, func(ctx context.Context) (json.RawMessage, error) {
 		res, err := tools.Invoke(ctx, s.cat, tool, p.arguments)
 		var e *tools.Error
 		switch {
 		case errors.As(err, &e) && e.Attempts == 0 && (errors.Is(err, tools.ErrToolNotFound) || errors.Is(err, tools.ErrToolInvalidArgs)):
+			return nil, resourceNotFound(r, uri)
+		case takesURI && isNoResource(err):
 			return nil, resourceNotFound(r, uri)
 		case err != nil:
 			return nil, nativeFailure(ctx, err)
@@ -75,6 +77,14 @@ func resourceNotFound(r *mcpwire.Request, uri string) error {
 		code = mcpwire.CodeInvalidParams
 	}
 	return mcpwire.NewError(code, "Resource not found", map[string]string{"uri": shorten(uri, 2048)})
+}
+
+// isNoResource reports whether the source of a resource says that there is none.
+// Its words are not passed on: they would tell what does not exist from what
+// the caller may not see.
+func isNoResource(err error) bool {
+	var rpc *mcpwire.Error
+	return errors.As(err, &rpc) && (rpc.Code == mcpwire.CodeResourceNotFound || rpc.Code == mcpwire.CodeInvalidParams)
 }
 
 // getPrompt answers prompts/get by a call of the tool behind the prompt.

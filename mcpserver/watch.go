@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
+	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/view"
 )
@@ -19,21 +20,30 @@ const maxWatched = 1000
 type watched struct {
 	wake chan struct{} // holds one: there are updates
 
-	mu     sync.Mutex
-	stops  map[string]func()          // by URI
-	latest map[string]json.RawMessage // params, by the URI that was asked for
+	mu    sync.Mutex
+	stops map[string]func() // by URI
+	// begun counts, by URI, who is subscribing: what is told meanwhile is kept.
+	begun  map[string]int
+	latest map[update]json.RawMessage // params
 	ended  bool
 }
 
+// An update is told to whoever asked for a URI, of the same resource or of one
+// below it.
+type update struct{ asked, of string }
+
 func newWatched() *watched {
-	return &watched{wake: make(chan struct{}, 1), stops: map[string]func(){}, latest: map[string]json.RawMessage{}}
+	return &watched{wake: make(chan struct{}, 1), stops: map[string]func(){}, begun: map[string]int{}, latest: map[update]json.RawMessage{}}
 }
 
 // add watches a resource, unless it does already.
 func (w *watched) add(ctx context.Context, uri string, c tools.Companion) error {
 	w.mu.Lock()
 	_, have := w.stops[uri]
-	many := len(w.stops) >= maxWatched
+	many := len(w.stops)+len(w.begun) >= maxWatched
+	if !have && !many {
+		w.begun[uri]++
+	}
 	w.mu.Unlock()
 	switch {
 	case have:
@@ -42,40 +52,75 @@ func (w *watched) add(ctx context.Context, uri string, c tools.Companion) error 
 		return mcpwire.Errorf(mcpwire.CodeInvalidParams, "more than %d resources are watched", maxWatched)
 	}
 	stop, err := c.Subscribe(ctx, uri, func(params json.RawMessage) { w.updated(uri, params) })
-	if err != nil {
-		return err
+	w.subscribed(uri, stop)
+	return err
+}
+
+// subscribed ends what add began; stop is nil when it failed.
+func (w *watched) subscribed(uri string, stop func()) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.begun[uri]--; w.begun[uri] <= 0 {
+		delete(w.begun, uri)
+	}
+	if stop == nil {
+		return
+	}
+	if _, have := w.stops[uri]; have || w.ended {
+		stop()
+		return
+	}
+	w.stops[uri] = stop
+	w.rouse() // for what was told meanwhile
+}
+
+// updated keeps an update. Of one that tells of more resources than can be
+// watched, it is kept that the resource itself changed.
+func (w *watched) updated(uri string, params json.RawMessage) {
+	raw, _ := rawjson.Get(params, "uri")
+	of, ok := rawjson.Unquote(raw)
+	if !ok {
+		return
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if _, have := w.stops[uri]; have || w.ended {
-		stop()
-		return nil
+	if _, have := w.latest[update{uri, of}]; !have && len(w.latest) >= maxWatched {
+		of, params = uri, uriArgument(uri)
 	}
-	w.stops[uri] = stop
-	return nil
+	w.latest[update{uri, of}] = params
+	w.rouse()
 }
 
-func (w *watched) updated(uri string, params json.RawMessage) {
-	w.mu.Lock()
-	w.latest[uri] = params
-	w.mu.Unlock()
+func (w *watched) rouse() {
 	select {
 	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-// updates takes what has gathered about resources that the caller still sees.
-func (w *watched) updates(x *index) []json.RawMessage {
+// updates takes what has gathered about resources that the caller still sees,
+// each once. What was told while its subscription is under way stays.
+func (w *watched) updates(sees func(uri string) bool) []json.RawMessage {
 	w.mu.Lock()
-	defer w.mu.Unlock()
+	latest := map[update]json.RawMessage{}
+	for u, params := range w.latest {
+		switch {
+		case w.stops[u.asked] != nil:
+			latest[u] = params
+		case w.begun[u.asked] > 0:
+			continue
+		}
+		delete(w.latest, u)
+	}
+	w.mu.Unlock()
 	var out []json.RawMessage
-	for uri, params := range w.latest {
-		if _, _, ok := x.reads(uri); ok && w.stops[uri] != nil {
+	told := map[string]bool{}
+	for u, params := range latest {
+		if !told[u.of] && sees(u.asked) && sees(u.of) {
+			told[u.of] = true
 			out = append(out, params)
 		}
 	}
-	clear(w.latest)
 	return out
 }
 
@@ -116,9 +161,18 @@ func (s *Server) watchAll(ctx context.Context, wanted *wish) *watched {
 	return w
 }
 
+// seen returns the test of whether the caller of a view sees a resource.
+func (s *Server) seen(v view.View) func(uri string) bool {
+	x := s.index(v)
+	return func(uri string) bool {
+		_, _, ok := s.reads(x, uri)
+		return ok
+	}
+}
+
 // watch watches one resource that the caller sees.
 func (s *Server) watch(ctx context.Context, w *watched, uri string) error {
-	tool, _, ok := s.index(view.From(ctx, s.cat)).reads(uri)
+	tool, _, ok := s.reads(s.index(view.From(ctx, s.cat)), uri)
 	if !ok {
 		return tools.ErrToolNotFound
 	}
@@ -186,7 +240,7 @@ func (s *Server) tellUpdates(sess *mcpwire.Session, c *client, w *watched) {
 		case <-sess.Done():
 			return
 		}
-		for _, params := range w.updates(s.index(c.view(s.cat))) {
+		for _, params := range w.updates(s.seen(c.view(s.cat))) {
 			ctx, cancel := context.WithTimeout(context.Background(), noticeTimeout)
 			err := sess.Notify(ctx, notifyResourceUpdated, params)
 			cancel()

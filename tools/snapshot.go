@@ -44,6 +44,19 @@ func (s *Snapshot) Generation() uint64 { return s.generation }
 // Len returns how many tools the catalog holds, visible or not.
 func (s *Snapshot) Len() int { return len(s.sorted) }
 
+// OfKind returns copies of all tools of a kind, also of those that few callers
+// see or nobody does. It is for keeping what they stand for from being reached
+// in another way, and not for showing them.
+func (s *Snapshot) OfKind(kind Kind) []Tool {
+	var list []*binding
+	for _, b := range s.sorted {
+		if b.tool.Kind == kind {
+			list = append(list, b)
+		}
+	}
+	return copyTools(list)
+}
+
 // Visible returns the tools that filter selects; NameRegex is not applied.
 // Filters that select the same tools give the same set.
 func (s *Snapshot) Visible(filter CatalogFilter) *VisibleSet {

@@ -58,7 +58,7 @@ func (inv *inventory) refuse(name string, err error) {
 
 func (inv *inventory) addList(list *entryList, shelf *shelf) {
 	s := inv.server
-	definitions := inv.read(list)
+	definitions := inv.read(list, shelf)
 	shared := repeated(definitions)
 	for _, d := range definitions {
 		if err := s.checkHeaders(&d); err != nil {
@@ -71,7 +71,7 @@ func (inv *inventory) addList(list *entryList, shelf *shelf) {
 			if d.kind == tools.KindTool {
 				return s.describe(d)
 			}
-			return s.describeNative(d, local)
+			return s.describeNative(d, local, shelf)
 		})
 	}
 	if list.cut != nil {
@@ -79,12 +79,14 @@ func (inv *inventory) addList(list *entryList, shelf *shelf) {
 	}
 }
 
-// read returns the entries that can be read.
-func (inv *inventory) read(list *entryList) []definition {
+// read returns the entries that can be read. What cannot be, and has a URI, is
+// listed all the same.
+func (inv *inventory) read(list *entryList, shelf *shelf) []definition {
 	out := make([]definition, 0, len(list.entries))
 	for i, raw := range list.entries {
 		d, err := readDefinition(list.kind, raw)
 		if err != nil {
+			shelf.add(&d)
 			inv.refuse(fmt.Sprintf("%s (entry %d of %s)", inv.server.cfg.Name, i+1, list.method), fmt.Errorf("%w: %w", tools.ErrToolInvalid, err))
 			continue
 		}

@@ -68,6 +68,7 @@ type subscriptions struct {
 
 // A watch is the subscription to one resource.
 type watch struct {
+	normal      string // form of the URI
 	subscribers map[*subscriber]bool
 	stop        context.CancelFunc // of the stateless era's subscription; may be nil
 }
@@ -83,7 +84,7 @@ func (t *subscriptions) add(uri string, s *subscriber) bool {
 	}
 	first := t.byURI[uri] == nil
 	if first {
-		t.byURI[uri] = &watch{subscribers: map[*subscriber]bool{}}
+		t.byURI[uri] = &watch{normal: mcpwire.NormalURI(uri), subscribers: map[*subscriber]bool{}}
 	}
 	t.byURI[uri].subscribers[s] = true
 	return first
@@ -129,11 +130,11 @@ func (t *subscriptions) uris() []string {
 // that it is a part of.
 func (t *subscriptions) tell(params json.RawMessage) {
 	params = withoutMeta(params, mcpwire.MetaSubscriptionID) // that of our own subscription
-	uri := uriOf(params)
+	uri := mcpwire.NormalURI(uriOf(params))
 	var tell []*subscriber
 	t.mu.Lock()
-	for subscribed, w := range t.byURI {
-		if uri == subscribed || strings.HasPrefix(uri, strings.TrimSuffix(subscribed, "/")+"/") {
+	for _, w := range t.byURI {
+		if uri == w.normal || isPartOf(uri, w.normal) {
 			tell = slices.AppendSeq(tell, maps.Keys(w.subscribers))
 		}
 	}
@@ -141,6 +142,13 @@ func (t *subscriptions) tell(params json.RawMessage) {
 	for _, s := range tell {
 		s.updated(params)
 	}
+}
+
+// isPartOf reports whether a URI is below another, both in their normal form. A
+// scheme alone, or the root of one, has no parts.
+func isPartOf(uri, whole string) bool {
+	_, place, _ := strings.Cut(whole, ":")
+	return strings.Trim(place, "/") != "" && strings.HasPrefix(uri, strings.TrimSuffix(whole, "/")+"/")
 }
 
 // withoutMeta takes a member out of the _meta of params, and _meta when nothing

@@ -22,6 +22,10 @@ func (t *remoteTool) invoker(s *Server) tools.Invoker {
 		var input []byte
 		for round := 0; ; round++ {
 			raw, era, err := s.send(ctx, t, args, input)
+			if t.kind == tools.KindResourceTemplate && isNoResource(err) {
+				return tools.ToolResult{}, &tools.Error{Tool: t.name, Code: tools.ErrToolInvalidArgs, Class: tools.ErrClassPermanent,
+					Delivery: tools.Answered, Err: errNoResource()}
+			}
 			if err != nil {
 				return tools.ToolResult{}, s.failure(ctx, t.name, "calling the tool", err)
 			}
@@ -37,6 +41,13 @@ func (t *remoteTool) invoker(s *Server) tools.Invoker {
 			}
 		}
 	}
+}
+
+// isNoResource reports whether a server says that there is no such resource, in
+// whatever words. Servers of either era answer with one of the two codes.
+func isNoResource(err error) bool {
+	var rpc *RPCError
+	return errors.As(err, &rpc) && (rpc.Code == mcpwire.CodeResourceNotFound || rpc.Code == mcpwire.CodeInvalidParams)
 }
 
 // result returns the views of the answer to a call.

@@ -4,10 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
 	"fmt"
-
-	"github.com/yosida95/uritemplate/v3"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
@@ -42,7 +39,7 @@ func localName(d *definition, shared bool) string {
 
 // describeNative returns the descriptor of a resource, a resource template or
 // a prompt.
-func (s *Server) describeNative(d definition, local string) tools.ToolDescriptor {
+func (s *Server) describeNative(d definition, local string, listed *shelf) tools.ToolDescriptor {
 	t := s.nativeTool(d.kind, tools.CanonicalName(s.cfg.prefix(), local), d.source())
 	t.Title, t.Description, t.Definition = d.title, d.description, d.raw
 	r := &remoteTool{name: t.Name, kind: d.kind, method: methodRead}
@@ -56,7 +53,7 @@ func (s *Server) describeNative(d definition, local string) tools.ToolDescriptor
 		t.ArgsSchema = uriSchema("A URI of the form " + d.uri)
 		t.Description = orText(t.Description, "Reads a resource whose URI has the form "+d.uri)
 		r.head = []byte(`{"uri":`)
-		validate = followsTemplate(d.uri)
+		validate = listed.accepts(d.uri)
 	case tools.KindPrompt:
 		r.method = methodPrompt
 		t.ArgsSchema = promptSchema(d.arguments)
@@ -133,63 +130,6 @@ func comma(list []byte) []byte {
 		return list
 	}
 	return append(list, ',')
-}
-
-func uriOf(args json.RawMessage) string {
-	raw, _ := rawjson.Get(args, "uri")
-	uri, _ := rawjson.Unquote(raw)
-	return uri
-}
-
-// followsTemplate checks that the URI is one of a template's. A template that
-// cannot be understood is left to the server.
-func followsTemplate(template string) func(json.RawMessage) error {
-	t, err := uritemplate.New(template)
-	if err != nil {
-		return nil
-	}
-	pattern := t.Regexp()
-	return func(args json.RawMessage) error {
-		if pattern.MatchString(uriOf(args)) {
-			return nil
-		}
-		return fmt.Errorf("uri: expected a URI of the form %s", template)
-	}
-}
-
-// A shelf is the resources that a server lists. It is complete before a call
-// can reach it, and does not change then.
-type shelf struct {
-	uris      map[string]bool
-	templates []func(json.RawMessage) error
-}
-
-func (s *shelf) add(d *definition) {
-	switch d.kind {
-	case tools.KindResource:
-		if s.uris == nil {
-			s.uris = map[string]bool{}
-		}
-		s.uris[d.uri] = true
-	case tools.KindResourceTemplate:
-		if f := followsTemplate(d.uri); f != nil {
-			s.templates = append(s.templates, f)
-		}
-	}
-}
-
-var errListed = errors.New("uri: expected one that the server does not list; a listed resource has a tool of its own")
-
-// refuses returns an error for arguments that name something listed.
-func (s *shelf) refuses(args json.RawMessage) error {
-	listed := s.uris[uriOf(args)]
-	for _, outside := range s.templates {
-		listed = listed || outside(args) == nil
-	}
-	if listed {
-		return errListed
-	}
-	return nil
 }
 
 // resultOfRead returns the views of a resources/read result: each content is an
