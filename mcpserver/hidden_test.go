@@ -29,7 +29,7 @@ func serveVault(t *testing.T) (url string, upstream *mcp.Server) {
 	for uri, name := range map[string]string{"file:///secret.txt": "secret", "mem://hid": "hid", "mem://open": "open"} {
 		upstream.AddResource(&mcp.Resource{URI: uri, Name: name}, read)
 	}
-	for form, name := range map[string]string{"file:///{name}": "files", "db://{+rest}": "all", "db://secret/{id}": "dbs"} {
+	for form, name := range map[string]string{"file:///{name}": "files", "db://{+rest}": "all", "db://secret/{id}": "dbs", "log://{+rest}": "logs", "log://day/{id}": "days"} {
 		upstream.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: form, Name: name}, read)
 	}
 	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return upstream }, nil))
@@ -49,7 +49,7 @@ func serveVault(t *testing.T) (url string, upstream *mcp.Server) {
 	}
 	for i, d := range list {
 		switch d.Tool.Name {
-		case "k_resource_secret", "k_resource_hid", "k_resource_template_dbs":
+		case "k_resource_secret", "k_resource_hid", "k_resource_template_dbs", "k_resource_template_logs":
 			list[i].Tool.AuthScopes = []string{"s"}
 		}
 	}
@@ -71,13 +71,13 @@ func TestHiddenResourcesAreReadInNoWay(t *testing.T) {
 	}
 	read := func(auth, uri string) string { return ask(auth, "resources/read", uri, `{"uri":"`+uri+`"}`) }
 	for _, uri := range []string{"file:///secret.txt", "file:///secret%2Etxt", "FILE:///secret.txt", "mem://hid", "MEM://hid", "mem://hid#x",
-		"mem://hid?", "db://secret/1", "DB://secret/1", "mem://absent"} {
+		"mem://hid?", "db://secret/1", "DB://secret/1", "log://day/1", "mem://absent"} {
 		if got := read("Bearer acme", uri); !strings.Contains(got, `"error":{"code":-32602,"message":"Resource not found","data":{"uri":"`+uri+`"}}`) {
 			t.Errorf("%s: %s", uri, got)
 		}
 	}
 	for auth, uris := range map[string][]string{"Bearer acme": {"mem://open", "file:///other.txt", "db://other/1"},
-		"Bearer acme s": {"file:///secret.txt", "mem://hid", "db://secret/1"}} {
+		"Bearer acme s": {"file:///secret.txt", "mem://hid", "db://secret/1", "log://day/1"}} {
 		for _, uri := range uris {
 			if got := read(auth, uri); !strings.Contains(got, "content of "+uri) {
 				t.Errorf("%s: %s", uri, got)
@@ -85,7 +85,8 @@ func TestHiddenResourcesAreReadInNoWay(t *testing.T) {
 		}
 	}
 	absent := ask("Bearer acme", "tools/call", "k_read_resource", `{"name":"k_read_resource","arguments":{"uri":"mem://absent"}}`)
-	for tool, uri := range map[string]string{"k_read_resource": "MEM://hid", "k_resource_template_files": "file:///secret.txt", "k_resource_template_all": "db://secret/1"} {
+	for tool, uri := range map[string]string{"k_read_resource": "MEM://hid", "k_resource_template_files": "file:///secret.txt", "k_resource_template_all": "db://secret/1",
+		"k_resource_template_days": "log://day/1"} {
 		if got := ask("Bearer acme", "tools/call", tool, `{"name":"`+tool+`","arguments":{"uri":"`+uri+`"}}`); got != absent {
 			t.Errorf("%s: %s, and what is absent: %s", uri, got, absent)
 		}

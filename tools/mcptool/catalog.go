@@ -65,8 +65,11 @@ func (inv *inventory) addList(list *entryList, shelf *shelf) {
 			inv.refuse(d.name, fmt.Errorf("%w: %w", tools.ErrToolInvalid, err))
 			continue
 		}
-		shelf.add(&d)
-		local := localName(&d, shared[d.name])
+		local, tool := localName(&d, shared[d.name]), ""
+		if s.filter.takes(local) {
+			tool = tools.CanonicalName(s.cfg.prefix(), local)
+		}
+		shelf.add(&d, tool)
 		inv.add(local, d.source(), func() tools.ToolDescriptor {
 			if d.kind == tools.KindTool {
 				return s.describe(d)
@@ -86,7 +89,7 @@ func (inv *inventory) read(list *entryList, shelf *shelf) []definition {
 	for i, raw := range list.entries {
 		d, err := readDefinition(list.kind, raw)
 		if err != nil {
-			shelf.add(&d)
+			shelf.add(&d, "")
 			inv.refuse(fmt.Sprintf("%s (entry %d of %s)", inv.server.cfg.Name, i+1, list.method), fmt.Errorf("%w: %w", tools.ErrToolInvalid, err))
 			continue
 		}

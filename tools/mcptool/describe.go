@@ -27,6 +27,8 @@ type remoteTool struct {
 	// headers is the input schema of a tool some of whose arguments are
 	// repeated in HTTP headers, else nil.
 	headers json.RawMessage
+	// listed is what the server lists, for the tool of a template.
+	listed *shelf
 }
 
 // A definition is an object as a server listed it, and what of it is used.

@@ -19,12 +19,14 @@ const methodCall = "tools/call"
 // made again with what the caller said.
 func (t *remoteTool) invoker(s *Server) tools.Invoker {
 	return func(ctx context.Context, args json.RawMessage) (tools.ToolResult, error) {
+		if t.listed != nil && t.listed.hides(ctx, t.name, uriOf(args)) {
+			return tools.ToolResult{}, t.noResource()
+		}
 		var input []byte
 		for round := 0; ; round++ {
 			raw, era, err := s.send(ctx, t, args, input)
 			if t.kind == tools.KindResourceTemplate && isNoResource(err) {
-				return tools.ToolResult{}, &tools.Error{Tool: t.name, Code: tools.ErrToolInvalidArgs, Class: tools.ErrClassPermanent,
-					Delivery: tools.Answered, Err: errNoResource()}
+				return tools.ToolResult{}, t.noResource()
 			}
 			if err != nil {
 				return tools.ToolResult{}, s.failure(ctx, t.name, "calling the tool", err)
@@ -41,6 +43,12 @@ func (t *remoteTool) invoker(s *Server) tools.Invoker {
 			}
 		}
 	}
+}
+
+// noResource is the failure of a read of what does not exist, or is taken not to.
+func (t *remoteTool) noResource() error {
+	return &tools.Error{Tool: t.name, Code: tools.ErrToolInvalidArgs, Class: tools.ErrClassPermanent,
+		Delivery: tools.Answered, Err: errNoResource()}
 }
 
 // isNoResource reports whether a server says that there is no such resource, in

@@ -53,7 +53,7 @@ func (s *Server) describeNative(d definition, local string, listed *shelf) tools
 		t.ArgsSchema = uriSchema("A URI of the form " + d.uri)
 		t.Description = orText(t.Description, "Reads a resource whose URI has the form "+d.uri)
 		r.head = []byte(`{"uri":`)
-		validate = listed.accepts(d.uri)
+		r.listed, validate = listed, listed.accepts(d.uri)
 	case tools.KindPrompt:
 		r.method = methodPrompt
 		t.ArgsSchema = promptSchema(d.arguments)

@@ -1,6 +1,7 @@
 package mcptool
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"regexp"
@@ -25,6 +26,9 @@ type shelf struct {
 // A form is a resource template.
 type form struct {
 	text string
+	// tool is the canonical name of the tool that reads them; empty if there is
+	// none.
+	tool string
 	// follows matches the URIs that the tool of the template takes; nil for a
 	// template that cannot be understood, which is left to the server.
 	follows *regexp.Regexp
@@ -76,7 +80,9 @@ func (f *form) surrounds(uri string) bool {
 	return f.head != "" && (strings.HasPrefix(strings.ToLower(uri), f.head) || strings.HasPrefix(strings.ToLower(mcpwire.NormalURI(uri)), f.head))
 }
 
-func (s *shelf) add(d *definition) {
+// add takes in what is listed; tool is the canonical name of its tool, if it has
+// one.
+func (s *shelf) add(d *definition, tool string) {
 	switch {
 	case d.uri == "":
 	case d.kind == tools.KindResource:
@@ -85,7 +91,9 @@ func (s *shelf) add(d *definition) {
 		}
 		s.keys[mcpwire.ResourceKey(d.uri)] = true
 	case d.kind == tools.KindResourceTemplate:
-		s.forms = append(s.forms, newForm(d.uri))
+		f := newForm(d.uri)
+		f.tool = tool
+		s.forms = append(s.forms, f)
 	}
 }
 
@@ -135,6 +143,29 @@ func (s *shelf) accepts(template string) func(json.RawMessage) error {
 		}
 		return nil
 	}
+}
+
+// hides reports whether a URI is also one of a template whose tool the caller on
+// ctx does not see. Without a catalog on ctx nothing is hidden.
+func (s *shelf) hides(ctx context.Context, tool, uri string) bool {
+	cat, _ := tools.Catalog(ctx)
+	live, ok := cat.(tools.Snapshotter)
+	if !ok {
+		return false
+	}
+	var visible *tools.VisibleSet
+	for _, f := range s.forms {
+		if f.tool == "" || f.tool == tool || !f.claimsURI(uri) {
+			continue
+		}
+		if visible == nil {
+			visible = live.Snapshot().Visible(tools.FilterFrom(ctx))
+		}
+		if !visible.Has(f.tool) {
+			return true
+		}
+	}
+	return false
 }
 
 func uriOf(args json.RawMessage) string {
