@@ -8,6 +8,8 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
@@ -23,6 +25,7 @@ const (
 	setLevelWait  = 5 * time.Second
 	listenPause   = time.Second
 	listenLimit   = time.Minute
+	listenWait    = 200 * time.Millisecond
 	silentPings   = 3 // unanswered in a row, until a connection is retired
 	shortestAlive = time.Second
 )
@@ -137,11 +140,35 @@ func (s *Server) opened(u *uplink, c *connection, first bool) {
 	s.stateless.Store(peer.Era == mcpwire.EraStateless)
 	s.greet(u, c)
 	if params := listsToHearOf(peer); params != nil && peer.Era == mcpwire.EraStateless {
-		u.work.Go(func() { _ = s.listen(c.ctx, c, params, s.catchUp) })
+		s.hearOfLists(u, c, params)
 	}
 	if !first {
 		s.changes.mark()
 		u.work.Go(func() { s.resubscribe(c) })
+	}
+}
+
+// hearOfLists subscribes to changes of the lists and waits a moment until that
+// holds, so that nothing is missed between reading a list and hearing of its
+// changes. Of a subscription that holds later, the lists are read again.
+func (s *Server) hearOfLists(u *uplink, c *connection, params json.RawMessage) {
+	var late atomic.Bool
+	holds := make(chan struct{})
+	first := sync.OnceFunc(func() { close(holds) })
+	u.work.Go(func() {
+		_ = s.listen(c.ctx, c, params, func(again bool) {
+			first()
+			s.catchUp(again || late.Load())
+		})
+		first() // the server refuses
+	})
+	wait := time.NewTimer(listenWait)
+	defer wait.Stop()
+	select {
+	case <-holds:
+	case <-wait.C:
+		late.Store(true)
+	case <-c.ctx.Done():
 	}
 }
 
