@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/toolcrib/toolcrib/mcpserver"
 	"github.com/toolcrib/toolcrib/tools"
@@ -21,6 +22,7 @@ func TestListChangedReachesWhomItConcerns(t *testing.T) {
 			plainSession := connect(t, overHTTP(t, url, "Bearer zeta"), revision, plain.options())
 			sdkNames(t, clearedSession)
 			sdkNames(t, plainSession)
+			watching(t, c, &cleared, &plain)
 
 			add(t, c, tools.Tool{Name: "new.secret", AuthScopes: []string{"secret"}})
 			receive(t, cleared.lists)
@@ -48,6 +50,31 @@ func TestListChangedReachesWhomItConcerns(t *testing.T) {
 	}
 }
 
+// watching waits until each client hears of changes: one of the newest revision
+// subscribes to them on its own, some time after it has connected.
+func watching(t *testing.T, c *crib, clients ...*hearing) {
+	t.Helper()
+	for round := 0; round < 10; round++ {
+		if round%2 == 0 {
+			add(t, c, tools.Tool{Name: "watch.open"})
+		} else if err := c.Deregister("watch.open"); err != nil {
+			t.Fatal(err)
+		}
+		all := true
+		for _, client := range clients {
+			select {
+			case <-client.lists:
+			case <-time.After(2 * time.Second):
+				all = false
+			}
+		}
+		if all {
+			return
+		}
+	}
+	t.Fatal("a client never hears of changes")
+}
+
 func add(t *testing.T, c *crib, tool tools.Tool) {
 	t.Helper()
 	if err := c.Register(tools.ToolDescriptor{Tool: tool, Invoke: gives(nil)}); err != nil {
@@ -63,6 +90,7 @@ func TestChangesAreGathered(t *testing.T) {
 			var heard hearing
 			session := connect(t, overPipe(t, c.serve(t, nil)), revision, heard.options())
 			sdkNames(t, session)
+			watching(t, c, &heard)
 			var source []tools.ToolDescriptor
 			for _, name := range []string{"s.a", "s.b", "s.c"} {
 				source = append(source, tools.ToolDescriptor{Tool: tools.Tool{Name: name}, Invoke: gives(nil)})
