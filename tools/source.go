@@ -28,7 +28,8 @@ type ToolCatalog interface {
 type CatalogReplacer interface {
 	// Replace swaps the named descriptors, all at once or, with an error,
 	// none. It returns ErrToolNotFound when a name is not registered, and the
-	// errors of Register.
+	// errors of Register. What is put around a source's tool is gone when the
+	// source's tools are swapped; middleware of the catalog stays.
 	Replace(wrapped []ToolDescriptor) error
 }
 
