@@ -201,13 +201,25 @@ func TestPartsComeBack(t *testing.T) {
 	})
 }
 
+// A connection that was open when its agent died breaks on the next call: that
+// message may have left, and the error says so. The call after it finds nobody,
+// and nothing left.
 func TestStoppedAgent(t *testing.T) {
 	process, url := start(t, "JSONRPC", "streaming")
 	cat := catalog(t, url)
 	process.Stop()
-	_, err := tools.Invoke((&caller{}).on(t.Context()), cat, "js_act", json.RawMessage(`{"message":"echo x"}`))
-	var te *tools.Error
-	if !errors.As(err, &te) || te.OutcomeUnknown || !te.Retryable {
-		t.Errorf("got %v", err)
+	for range 2 {
+		_, err := tools.Invoke((&caller{}).on(t.Context()), cat, "js_act", json.RawMessage(`{"message":"echo x"}`))
+		var te *tools.Error
+		if !errors.As(err, &te) || te.Class != tools.ErrClassTransient {
+			t.Fatalf("got %v", err)
+		}
+		if !te.OutcomeUnknown {
+			if !te.Retryable {
+				t.Errorf("a message that never left may be sent again: %v", err)
+			}
+			return
+		}
 	}
+	t.Error("an agent that is gone was reached twice")
 }
