@@ -26,9 +26,10 @@ type app struct {
 func run(args []string, a *app) int {
 	root := a.root()
 	root.SetArgs(args)
-	err := root.ExecuteContext(context.Background())
+	cmd, err := root.ExecuteContextC(context.Background())
 	if err != nil {
 		a.explain(err)
+		a.state(cmd, err)
 	}
 	return exitStatus(err)
 }

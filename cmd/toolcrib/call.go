@@ -39,13 +39,10 @@ Everything else (progress, logs, errors) goes to stderr.` + targetHelp,
 		Args: arity(1, 2),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			req, err := f.request(a, args)
-			if err == nil {
-				err = a.call(cmd.Context(), &f, req)
+			if err != nil {
+				return err
 			}
-			if failed, ok := errors.AsType[*api.Error](err); ok && f.json() && !errors.As(err, new(answeredError)) {
-				return errors.Join(err, writeJSON(a.out, failure{failed}))
-			}
-			return err
+			return a.call(cmd.Context(), &f, req)
 		},
 		ValidArgsFunction: a.completeTool(&f.target),
 	}
@@ -75,11 +72,6 @@ func (f *callFlags) request(a *app, args []string) (api.CallRequest, error) {
 	raw, err := readArguments(args[1], a.in)
 	req.Arguments = raw
 	return req, err
-}
-
-// failure is the body of an answer that is an error.
-type failure struct {
-	Error *api.Error `json:"error"`
 }
 
 // answeredError is a failure whose answer stands on stdout already.

@@ -6,8 +6,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/toolcrib/toolcrib/api"
 	"github.com/toolcrib/toolcrib/gateway"
+	"github.com/toolcrib/toolcrib/tools"
 )
 
 // The exit statuses that scripts can rely on.
@@ -88,4 +91,26 @@ func (a *app) explain(err error) {
 	if failed, ok := errors.AsType[*api.Error](err); ok && failed.RetryAfterMS > 0 {
 		fmt.Fprintf(a.errOut, "toolcrib: try again after %v\n", time.Duration(failed.RetryAfterMS)*time.Millisecond)
 	}
+}
+
+// failure is the body of an answer that is an error.
+type failure struct {
+	Error *api.Error `json:"error"`
+}
+
+// state prints an error on stdout as the JSON protocol has it, where the
+// command was asked for JSON and nothing stands there yet.
+func (a *app) state(cmd *cobra.Command, err error) {
+	if flag := cmd.Flag("output"); flag == nil || flag.Value.String() != "json" || errors.As(err, new(answeredError)) {
+		return
+	}
+	failed, ok := errors.AsType[*api.Error](err)
+	if !ok {
+		code := api.CodeInternal
+		if exitStatus(err) == exitUsage {
+			code = api.CodeInvalidRequest
+		}
+		failed = &api.Error{Code: code, Message: strings.TrimPrefix(err.Error(), "gateway: "), Class: tools.ErrClassPermanent}
+	}
+	_ = writeJSON(a.out, failure{failed}) // a reader that went away has the exit status
 }
