@@ -31,6 +31,7 @@ type binding struct {
 	optsIn      bool
 	bus         events.EventBus
 	inline      bool
+	redirect    Redirect // nil for a tool that is run itself
 	hidden      bool
 	order       uint64 // grows with every binding of the catalog
 	invoke      Invoker
@@ -51,7 +52,7 @@ func (c *catalog) bind(d ToolDescriptor, old *binding) (*binding, error) {
 	}
 	c.order++
 	b := &binding{cat: c, given: cloneTool(&d.Tool), driver: d.driver(), validate: d.Validate, companion: d.Companion,
-		bus: d.bus, inline: d.inline, order: c.order}
+		bus: d.bus, inline: d.inline, redirect: d.redirect, order: c.order}
 	if err := b.describe(old); err != nil {
 		return nil, err
 	}
@@ -174,7 +175,7 @@ func (c *catalog) checkTool(t *Tool) error {
 		return fmt.Errorf("unknown loading mode %q: expected always or deferred", t.Loading)
 	}
 	if !t.Kind.known() {
-		return fmt.Errorf("unknown kind %q: expected nothing, resource, resource_template or prompt", t.Kind)
+		return fmt.Errorf("unknown kind %q: expected nothing, resource, resource_template, prompt or meta", t.Kind)
 	}
 	if slices.Contains(t.AuthScopes, "") || slices.Contains(t.Tenants, "") {
 		return errors.New("a scope or tenant must not be empty")
@@ -367,11 +368,13 @@ func chain(next Invoker, middleware []Middleware) Invoker {
 func (b *binding) descriptor(d *ToolDescriptor) {
 	b.copyTool(&d.Tool)
 	d.Invoke, d.Validate, d.Companion, d.bus, d.inline, d.bound = b.invoke, b.validate, b.companion, b.bus, b.inline, b
+	d.redirect = b.redirect
 }
 
 // registered returns a descriptor of what was registered, to bind it anew.
 func (b *binding) registered() ToolDescriptor {
-	return ToolDescriptor{Tool: b.given, Invoke: b.driver, Validate: b.validate, Companion: b.companion, bus: b.bus, inline: b.inline}
+	return ToolDescriptor{Tool: b.given, Invoke: b.driver, Validate: b.validate, Companion: b.companion, bus: b.bus, inline: b.inline,
+		redirect: b.redirect}
 }
 
 // permitted reports whether the caller on ctx may see the tool.

@@ -33,9 +33,10 @@ type ToolDescriptor struct {
 	// without calling it.
 	Companion Companion
 
-	bus    events.EventBus
-	inline bool
-	bound  *binding
+	bus      events.EventBus
+	inline   bool
+	redirect Redirect
+	bound    *binding
 }
 
 // Companion answers what clients of MCP ask around the tools of one source
@@ -43,7 +44,8 @@ type ToolDescriptor struct {
 // tool. It is safe for concurrent use.
 type Companion interface {
 	// Complete answers completion/complete, whose params name a prompt or a
-	// resource template as the source does.
+	// resource template as the source does. What the source says before it
+	// answers goes to the Peer of the Entrance on ctx.
 	Complete(ctx context.Context, params json.RawMessage) (json.RawMessage, error)
 	// Subscribe has updated called with the params of each
 	// notifications/resources/updated about uri, until stop is called. ctx
@@ -84,6 +86,7 @@ type ResolvedDescriptorConfig struct {
 	Tenants     []string
 	Inline      bool
 	Kind        Kind
+	Redirect    Redirect
 }
 
 // ResolveOptions applies options in order; a later one wins, except that
@@ -126,7 +129,7 @@ func (c ResolvedDescriptorConfig) Descriptor(t Tool, invoke Invoker) ToolDescrip
 	if !c.Policy.isZero() {
 		t.Policy = c.Policy
 	}
-	return ToolDescriptor{Tool: t, Invoke: invoke, bus: c.Bus, inline: c.Inline}
+	return ToolDescriptor{Tool: t, Invoke: invoke, bus: c.Bus, inline: c.Inline, redirect: c.Redirect}
 }
 
 func overlay[T comparable](dst *T, v T) {
@@ -234,7 +237,8 @@ func WithTenants(ids ...string) DescriptorOption {
 	return func(c *descriptorConfig) { c.Tenants = append(c.Tenants, ids...) }
 }
 
-// WithKind says that the tool is a resource, a resource template or a prompt.
+// WithKind says that the tool is a resource, a resource template, a prompt, or a
+// tool about tools.
 func WithKind(k Kind) DescriptorOption { return func(c *descriptorConfig) { c.Kind = k } }
 
 // WithInline declares that the function is cooperative: it returns soon after

@@ -39,6 +39,9 @@ type passage struct {
 // A call that comes from a wrapper which was put around the tool with Replace
 // is the same call, and goes straight to the driver below the wrapper.
 func (b *binding) Invoke(ctx context.Context, args json.RawMessage) (ToolResult, error) {
+	if b.redirect != nil {
+		return b.handOver(ctx, args)
+	}
 	outer := CallFrom(ctx)
 	if outer != nil && outer.running.Load() != nil && levelOf(ctx, outer).isAbove(b) {
 		return b.driver(&levelContext{Context: ctx, level: b}, args)
@@ -103,6 +106,7 @@ func (p *passage) walk(ctx context.Context, outer *Call, args json.RawMessage) (
 	}
 	p.call = &p.own
 	p.call.begin(ctx, b, outer)
+	p.call.Tasks = p.call.Tasks && p.stages.Redactor == nil
 	p.em.call = p.call.ID
 	if len(b.cat.middleware) == 0 {
 		return p.checked(ctx, args)
@@ -423,6 +427,7 @@ func (c *Call) begin(ctx context.Context, b *binding, outer *Call) {
 	if e, ok := ctx.Value(entranceKey{}).(*Entrance); ok && e != nil {
 		c.ID, c.peer, c.IdempotencyKey, c.Meta, c.Capabilities = e.CallID, e.Peer, e.IdempotencyKey, e.Meta, e.Capabilities
 		c.Client, c.ClientGone, c.LogLevel = e.Client, e.ClientGone, e.LogLevel
+		c.Extra, c.Tasks = e.Extra, e.Tasks
 	}
 	if c.ID == "" {
 		c.ID = newCallID()

@@ -104,11 +104,15 @@ const (
 	KindResourceTemplate Kind = "resource_template"
 	// KindPrompt is a prompt template. Its arguments are those of the prompt.
 	KindPrompt Kind = "prompt"
+	// KindMeta is a tool about tools: one that finds others, shows them, or
+	// calls them. Whoever decides what a model is told of declares it while
+	// there is something to find, or always if its Loading says so.
+	KindMeta Kind = "meta"
 )
 
 func (k Kind) known() bool {
 	switch k {
-	case KindTool, KindResource, KindResourceTemplate, KindPrompt:
+	case KindTool, KindResource, KindResourceTemplate, KindPrompt, KindMeta:
 		return true
 	}
 	return false

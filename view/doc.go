@@ -6,4 +6,8 @@
 // cut into pages by an opaque cursor, which stays good when the catalog changes
 // between two pages. [Shown] remembers what a caller was shown last, to tell
 // whether it would see something else now.
+//
+// A [Discovery] decides which of them are declared, and which the caller has to
+// find first; a [Memory] keeps what it has found, and [Declared] is what comes of
+// both.
 package view

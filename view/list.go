@@ -37,15 +37,64 @@ func (f *Format) encode(v View) *List {
 		if element == nil {
 			continue
 		}
-		if len(l.names) > 0 {
-			l.buf = append(l.buf, ',')
-		}
-		l.buf = append(l.buf, element...)
-		l.names = append(l.names, t.Name)
-		l.ends = append(l.ends, len(l.buf))
+		l.add(t.Name, element)
 	}
-	l.buf = slices.Clip(append(l.buf, f.Tail...))
+	l.finish(f.Tail)
+	return l
+}
+
+// add appends an element to a list that is being made.
+func (l *List) add(name string, element []byte) {
+	if len(l.names) > 0 {
+		l.buf = append(l.buf, ',')
+	}
+	l.buf = append(l.buf, element...)
+	l.names = append(l.names, name)
+	l.ends = append(l.ends, len(l.buf))
+}
+
+// finish ends a list that is being made.
+func (l *List) finish(tail string) {
+	l.buf = slices.Clip(append(l.buf, tail...))
 	l.digest = sync.OnceValue(func() [sha256.Size]byte { return sha256.Sum256(l.buf) })
+}
+
+// Declared returns what a caller is declared in the format. The elements are
+// those of the list of its whole view, encoded once; what all callers of its
+// class have in common is put together once.
+func (f *Format) Declared(d Declared) *List {
+	if d.division == nil {
+		return f.List(d.view)
+	}
+	if len(d.found) > 0 {
+		return f.assemble(d)
+	}
+	return Memo(d.view, declaredKey{f, d.division}, func(View) *List { return f.assemble(d) })
+}
+
+type declaredKey struct {
+	format   *Format
+	division *division
+}
+
+// assemble puts the declared elements together, in their order. That of the
+// search tool is encoded anew, as its description depends on the caller's class.
+func (f *Format) assemble(d Declared) *List {
+	all := f.List(d.view)
+	l := &List{generation: all.generation, head: all.head}
+	l.buf = append(l.buf, f.Head...)
+	for i, name := range all.names {
+		if !d.Has(name) {
+			continue
+		}
+		element := all.buf[all.start(i):all.ends[i]]
+		if name == SearchTool {
+			t, _ := d.Tool(name)
+			element = f.Element(t)
+		}
+		l.add(name, element)
+	}
+	l.finish(f.Tail)
 	return l
 }
 

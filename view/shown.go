@@ -32,7 +32,7 @@ func (s *Shown) Show(l *List) {
 func (s *Shown) Changed(l *List) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.some || l.generation <= s.generation {
+	if !s.some || l.generation < s.generation {
 		return false
 	}
 	digest := l.digest()

@@ -1,0 +1,169 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// rule is what decides how a view is divided. It is the key under which a
+// division is kept.
+type rule struct {
+	mode      Mode
+	budget    int
+	toolsOnly bool
+}
+
+// division is a view, divided into what is declared from the start and what is
+// deferred. It is the same for every caller of the view's class.
+type division struct {
+	names    []string // that are declared while nothing was found, sorted
+	deferred []string // sorted
+	tokens   int      // of names
+	sources  []SourceCount
+	about    string // what the search tool's description says of the sources
+}
+
+func (d *division) defers(name string) bool {
+	_, found := slices.BinarySearch(d.deferred, name)
+	return found
+}
+
+// divide divides a view.
+func (r rule) divide(v View) *division {
+	list := slices.DeleteFunc(v.Tools(), func(t tools.Tool) bool { return r.toolsOnly && hasOwnList(t.Kind) })
+	search, ok := v.Tool(SearchTool)
+	reachable := ok && search.Kind == tools.KindMeta
+	hides := reachable && r.hides(list)
+	d := &division{}
+	for i := range list {
+		if reachable && defers(&list[i], hides) {
+			d.deferred = append(d.deferred, list[i].Name)
+		}
+	}
+	for i := range list {
+		t := &list[i]
+		if !d.defers(t.Name) && (t.Kind != tools.KindMeta || d.declaresMeta(t)) {
+			d.names = append(d.names, t.Name)
+			d.tokens += Tokens(t)
+		}
+	}
+	d.sources = countSources(list, d)
+	d.about = aboutSources(d.sources)
+	return d
+}
+
+// hasOwnList reports whether a protocol may have a list of its own for a kind.
+func hasOwnList(k tools.Kind) bool {
+	return k == tools.KindResource || k == tools.KindResourceTemplate || k == tools.KindPrompt
+}
+
+// hides reports whether tools whose loading nobody set are deferred.
+func (r rule) hides(list []tools.Tool) bool {
+	if r.mode != ModeAuto {
+		return r.mode == ModeSearch
+	}
+	sum := 0
+	for i := range list {
+		if t := &list[i]; t.Kind != tools.KindMeta && t.Loading != tools.LoadingDeferred {
+			sum += Tokens(t)
+		}
+	}
+	return sum > r.budget
+}
+
+// defers reports whether a tool is deferred. Meta-tools never are.
+func defers(t *tools.Tool, hides bool) bool {
+	if t.Kind == tools.KindMeta {
+		return false
+	}
+	return t.Loading == tools.LoadingDeferred || t.Loading == "" && hides
+}
+
+// declaresMeta reports whether a meta-tool is declared: always, never, or, when
+// nobody said, while something is deferred. Without the search tool the rest is
+// of no use, so that one is declared then also when it is not to be.
+func (d *division) declaresMeta(t *tools.Tool) bool {
+	if t.Loading == tools.LoadingAlways {
+		return true
+	}
+	return len(d.deferred) > 0 && (t.Loading == "" || t.Name == SearchTool)
+}
+
+// SourceCount says how many tools of one source a caller sees.
+type SourceCount struct {
+	// Name is the source's, without its kind. Tools of this process have the
+	// empty one.
+	Name string
+	// Tools counts them, and Deferred those that are deferred for the caller's
+	// class, whether or not the caller has found some of them.
+	Tools, Deferred int
+}
+
+// SourceName returns the name of the source of a tool as callers are told it:
+// without its kind, and empty for a tool of this process.
+func SourceName(t *tools.Tool) string {
+	if _, name, ok := strings.Cut(string(t.Source), ":"); ok {
+		return name
+	}
+	return string(t.Source)
+}
+
+// countSources counts what is no meta-tool, by the names of sources.
+func countSources(list []tools.Tool, d *division) []SourceCount {
+	counts := map[string]*SourceCount{}
+	for i := range list {
+		t := &list[i]
+		if t.Kind == tools.KindMeta {
+			continue
+		}
+		name := SourceName(t)
+		c := counts[name]
+		if c == nil {
+			c = &SourceCount{Name: name}
+			counts[name] = c
+		}
+		c.Tools++
+		if d.defers(t.Name) {
+			c.Deferred++
+		}
+	}
+	out := make([]SourceCount, 0, len(counts))
+	for _, c := range counts {
+		out = append(out, *c)
+	}
+	slices.SortFunc(out, func(a, b SourceCount) int { return strings.Compare(a.Name, b.Name) })
+	return out
+}
+
+// maxAbout bounds what a description says of sources, in bytes.
+const maxAbout = 320
+
+// aboutSources is what the search tool's description says of the sources that
+// have deferred tools: the largest first, as far as there is room, and how many
+// more there are.
+func aboutSources(sources []SourceCount) string {
+	list := slices.DeleteFunc(slices.Clone(sources), func(c SourceCount) bool { return c.Deferred == 0 })
+	if len(list) == 0 {
+		return ""
+	}
+	slices.SortStableFunc(list, func(a, b SourceCount) int { return cmp.Compare(b.Deferred, a.Deferred) })
+	var b strings.Builder
+	b.WriteString(" Sources: ")
+	for i, c := range list {
+		part := fmt.Sprintf("%s (%d)", cmp.Or(c.Name, "local"), c.Deferred)
+		if i > 0 {
+			part = ", " + part
+		}
+		if b.Len()+len(part) > maxAbout {
+			b.WriteString(" and " + strconv.Itoa(len(list)-i) + " more")
+			break
+		}
+		b.WriteString(part)
+	}
+	return b.String() + "."
+}
