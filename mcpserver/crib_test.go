@@ -77,6 +77,9 @@ func (c *crib) upstream() []tools.ToolDescriptor {
 			meta = json.RawMessage("null")
 		}
 		out := `{"content":[],"structuredContent":{"args":` + string(args) + `,"meta":` + string(meta) + `}}`
+		if extra := tools.CallFrom(ctx).Extra; extra != nil {
+			out = `{"content":[],"structuredContent":{"extra":` + string(extra) + `}}`
+		}
 		return tools.ToolResult{Wire: json.RawMessage(out)}, nil
 	}
 	return []tools.ToolDescriptor{{

@@ -47,28 +47,6 @@ func (s *Server) readResource(ctx context.Context, r *mcpwire.Request) (json.Raw
 	})
 }
 
-// readURI reads the params of a request about a resource.
-func readURI(r *mcpwire.Request) (callParams, error) {
-	var p callParams
-	ok := false
-	for it := rawjson.Object(r.Params); it.Next(); {
-		switch {
-		case it.KeyIs("uri"):
-			p.name, ok = rawjson.Unquote(it.Value())
-		case it.KeyIs("_meta"):
-			p.meta = objectOrNil(it.Value())
-		case it.KeyIs("requestState"):
-			p.state, _ = rawjson.Unquote(it.Value())
-		case it.KeyIs("inputResponses"):
-			p.responses = objectOrNil(it.Value())
-		}
-	}
-	if !ok {
-		return p, mcpwire.Errorf(mcpwire.CodeInvalidParams, `%s: "uri" must be a string`, r.Method)
-	}
-	return p, nil
-}
-
 // resourceNotFound is the same for a resource that does not exist and for one
 // that the caller may not see.
 func resourceNotFound(r *mcpwire.Request, uri string) error {
@@ -256,6 +234,12 @@ func toldError(res *tools.ToolResult) error {
 // the resource template.
 func (s *Server) complete(ctx context.Context, r *mcpwire.Request) (json.RawMessage, error) {
 	ref, _ := rawjson.Get(r.Params, "ref")
+	if err := checkMembers(r, r.Params, "ref", "argument", "context", "_meta"); err != nil {
+		return nil, err
+	}
+	if err := checkMembers(r, ref, "type", "name", "uri"); err != nil {
+		return nil, err
+	}
 	text := func(key string) string {
 		raw, _ := rawjson.Get(ref, key)
 		v, _ := rawjson.Unquote(raw)
@@ -288,7 +272,9 @@ func (s *Server) complete(ctx context.Context, r *mcpwire.Request) (json.RawMess
 	if companion == nil {
 		return json.RawMessage(`{"completion":{"values":[]}}`), nil
 	}
-	result, err := companion.Complete(ctx, params)
+	peer := newPeer(r, tools.Capabilities{})
+	defer peer.close()
+	result, err := companion.Complete(tools.WithEntrance(ctx, tools.Entrance{Peer: peer, LogLevel: levelWord(r)}), params)
 	if err != nil {
 		return nil, nativeFailure(ctx, err)
 	}

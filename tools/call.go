@@ -38,6 +38,11 @@ type Entrance struct {
 	// LogLevel is the least level of log lines that the caller wants, a syslog
 	// word. Empty leaves it to the tool.
 	LogLevel string
+	// Extra is an object with the members of an MCP request's params that this
+	// module does not know, or empty. It passes on to a tool of an MCP server.
+	Extra json.RawMessage
+	// Tasks says that the caller takes a task of MCP in place of a result.
+	Tasks bool
 }
 
 // Capabilities says what a caller can be asked through Call.Ask.
@@ -153,6 +158,11 @@ type Call struct {
 	ClientGone <-chan struct{}
 	// LogLevel is the least level of log lines that the caller wants, or empty.
 	LogLevel string
+	// Extra is what else the caller's MCP request says, and Tasks that it takes
+	// a task in place of a result; see Entrance. A catalog with a Redactor
+	// takes no tasks, whose results would pass it by.
+	Extra json.RawMessage
+	Tasks bool
 
 	peer    Peer
 	binding *binding
@@ -270,9 +280,18 @@ type (
 
 // WithEntrance returns a context whose next call arrives through e. A call
 // that a tool makes of its own inherits the peer and capabilities, not the id,
-// the idempotency key or the _meta.
+// the idempotency key, the _meta, or what else the request says.
 func WithEntrance(ctx context.Context, e Entrance) context.Context {
 	return context.WithValue(ctx, entranceKey{}, &e)
+}
+
+// EntranceFrom returns the entrance that WithEntrance set on the context, for
+// a Companion; the zero value when there is none, as for the tool of a call.
+func EntranceFrom(ctx context.Context) Entrance {
+	if e, ok := ctx.Value(entranceKey{}).(*Entrance); ok && e != nil {
+		return *e
+	}
+	return Entrance{}
 }
 
 // CallFrom returns the call whose tool runs on ctx, or nil. The methods of a

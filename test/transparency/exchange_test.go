@@ -61,14 +61,24 @@ func (g *generator) exchange(c *catalogue, n int) *exchange {
 	x.label = fmt.Sprintf("%s %s", x.method, x.target)
 	if g.maybe(20) {
 		x.script.member, x.script.value = "error", g.failure()
+		if x.names == "templates" { // whose resources do not exist in the gateway's own words; see losses
+			x.script.value = strings.NewReplacer("-32602", "-32000", "-32002", "-32000").Replace(x.script.value)
+		}
 	}
 	if g.maybe(40) {
 		x.meta = g.odd(3, 2)
 	}
-	if x.method != "completion/complete" {
-		g.notes(x)
+	if x.method != "completion/complete" && g.maybe(30) {
+		x.members = append(x.members, g.strange()...)
 	}
+	g.notes(x)
 	return x
+}
+
+// strange are members of params that the protocol does not name. One that is a known name in other letters is refused,
+// since some server would take it for that.
+func (g *generator) strange() []string {
+	return slices.DeleteFunc(g.odd(3, 2), func(m string) bool { return strings.HasPrefix(m, `"Name"`) })
 }
 
 func pick[T any](g *generator, of []T) T { return of[g.IntN(len(of))] }
@@ -117,6 +127,7 @@ func (g *generator) structured(declared string, fails bool) string {
 func (g *generator) read(x *exchange, c *catalogue) {
 	x.method, x.target = "resources/read", pick(g, c.resources).id
 	if g.maybe(40) {
+		x.names = "templates"
 		x.target = strings.Replace(pick(g, c.templates).id, "{id}", g.one("7", "a-b", "%C3%A9"), 1)
 	}
 	x.members = []string{`"uri":{name}`}
@@ -158,7 +169,7 @@ func (g *generator) completion(x *exchange, c *catalogue) {
 	x.script.value = g.complete(false, member("completion", g.join(members...)))
 }
 
-// notes are told before the answer: progress, which grows, and log messages.
+// notes are told before the answer: progress, which grows, log messages, and what no protocol names.
 func (g *generator) notes(x *exchange) {
 	if g.maybe(45) {
 		x.token = g.one("1", `"token"`, `"é/\u0000"`, "9007199254740993", strconv.Itoa(g.IntN(1000)))
@@ -169,12 +180,15 @@ func (g *generator) notes(x *exchange) {
 	x.level = pick(g, levels) // as what a client gets that says none is its server's choice, in each era another
 	at := 0.0
 	for range g.IntN(5) {
-		if g.maybe(50) {
+		switch k := g.IntN(100); {
+		case k < 40:
 			at += float64(1+g.IntN(4)) / 4
 			x.script.notes = append(x.script.notes, g.progress(at))
-			continue
+		case k < 80:
+			x.script.notes = append(x.script.notes, g.log())
+		default:
+			x.script.notes = append(x.script.notes, note{method: "notifications/" + g.one("com.example/unknown", "tools/unknown"), params: g.object(2)})
 		}
-		x.script.notes = append(x.script.notes, g.log())
 	}
 }
 
@@ -185,12 +199,8 @@ func (g *generator) progress(at float64) note {
 	return note{method: "notifications/progress", params: g.adorned(members...)}
 }
 
-// log is a log message. Of a stateful upstream the gateway wants none below info; see losses.
 func (g *generator) log() note {
-	n := note{method: "notifications/message", level: pick(g, levels[1:])}
-	if g.stateless {
-		n.level = pick(g, levels)
-	}
+	n := note{method: "notifications/message", level: pick(g, levels)}
 	members := []string{member("level", strconv.Quote(n.level)), member("data", g.value(3))}
 	n.params = g.adorned(append(members, g.some(50, "logger", g.text)...)...)
 	return n

@@ -192,7 +192,7 @@ func (g *generator) complete(cached bool, members ...string) string {
 
 // failure is a JSON-RPC error.
 func (g *generator) failure() string {
-	codes := []string{"-32602", "-32603", "-32000", "-32001", "-32002", "-32042", "-32099", "-32600", "-32700", "42", "0", "-1", "9007199254740993", "-32000.0",
+	codes := []string{"-32602", "-32603", "-32601", "-32000", "-32001", "-32002", "-32042", "-32099", "-32600", "-32700", "42", "0", "-1", "9007199254740993", "-32000.0",
 		"123456789012345678901234567890"}
 	members := []string{member("code", g.one(codes...)), member("message", g.text())}
 	members = append(members, g.some(60, "data", func() string { return g.value(3) })...)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -26,8 +27,8 @@ const (
 
 var _ tools.Companion = (*Server)(nil)
 
-// Complete implements [tools.Companion]. A server that completes nothing
-// suggests nothing. The error is a *[tools.Error].
+// Complete implements [tools.Companion]. A server that does not say that it
+// completes, and does not, suggests nothing. The error is a *[tools.Error].
 func (s *Server) Complete(ctx context.Context, params json.RawMessage) (json.RawMessage, error) {
 	ctx, cancel := context.WithTimeout(ctx, companionWait)
 	defer cancel()
@@ -43,11 +44,20 @@ func (s *Server) complete(ctx context.Context, params json.RawMessage) (json.Raw
 	if err != nil {
 		return nil, err
 	}
-	if conn.era == mcpwire.EraStateful {
+	from := tools.EntranceFrom(ctx)
+	opts := &mcpwire.CallOptions{}
+	switch {
+	case conn.era == mcpwire.EraStateful:
 		params = withoutMeta(params, mcpwire.MetaLogLevel)
+		s.listenCloser(ctx, conn, from.LogLevel)
+	case conn.logs && from.LogLevel != "":
+		opts.Meta = fmt.Appendf(nil, `{%q:%q}`, mcpwire.MetaLogLevel, from.LogLevel)
 	}
-	raw, err := conn.call(ctx, methodComplete, params, nil)
-	if errors.Is(err, &RPCError{Code: mcpwire.CodeMethodNotFound}) {
+	if from.Peer != nil {
+		s.relayNotes(ctx, opts, s.lanes.shared, peerListener{from.Peer})
+	}
+	raw, err := conn.call(ctx, methodComplete, params, opts)
+	if errors.Is(err, &RPCError{Code: mcpwire.CodeMethodNotFound}) && !declares(conn.client.Server(), "completions") {
 		return noCompletion, nil
 	}
 	return raw, err

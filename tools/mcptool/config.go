@@ -106,12 +106,14 @@ type Config struct {
 	KeepAlive time.Duration
 	// LogLevel is the least level of log messages that a server is asked to
 	// send, a syslog word; they reach the caller whose call they belong to.
-	// Empty means "info". Servers of the stateless era take the level from
-	// each call instead.
+	// Empty means "info", and less as soon as a caller wants less. Servers of
+	// the stateless era take the level from each call instead.
 	LogLevel string
 	// Logger hears of the connection's life, and the child's standard error.
 	// Nil is silent.
 	Logger *slog.Logger
+
+	levelSet bool // LogLevel was given
 }
 
 const (
@@ -139,6 +141,7 @@ func (c *Config) resolved() (*Config, error) {
 	if out.MaxMessageBytes <= 0 {
 		out.MaxMessageBytes = defaultMaxMessage
 	}
+	out.levelSet = c.LogLevel != ""
 	if out.LogLevel == "" {
 		out.LogLevel = "info"
 	}
@@ -234,11 +237,15 @@ func (c *Config) checkClientInfo() error {
 }
 
 func (c *Config) checkLogLevel() error {
-	levels := []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
-	if slices.Contains(levels, c.LogLevel) {
+	if slices.Contains(logLevels(), c.LogLevel) {
 		return nil
 	}
-	return fmt.Errorf("log level %q: expected one of %s", bound(c.LogLevel, 40), strings.Join(levels, ", "))
+	return fmt.Errorf("log level %q: expected one of %s", bound(c.LogLevel, 40), strings.Join(logLevels(), ", "))
+}
+
+// logLevels are the words for the severity of a log message, from the least on.
+func logLevels() []string {
+	return []string{"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 }
 
 func (c *Config) checkSession() error {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
-	"strconv"
 
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
@@ -70,9 +69,9 @@ func (t *remoteTool) result(raw json.RawMessage, era mcpwire.Era) (tools.ToolRes
 }
 
 // params returns the params of a call; the arguments are the bytes they are.
-// logs is the level of log messages to ask for, or empty; input answers what
-// the server asked before.
-func (s *Server) params(t *remoteTool, args json.RawMessage, logs string, input []byte) json.RawMessage {
+// logs is the level of log messages to ask for, or empty; more are further
+// members, each behind a comma.
+func (s *Server) params(t *remoteTool, args json.RawMessage, logs string, more []byte) json.RawMessage {
 	head := t.head
 	switch {
 	case logs == "":
@@ -82,10 +81,10 @@ func (s *Server) params(t *remoteTool, args json.RawMessage, logs string, input 
 		head = t.headWithLogs(logs)
 	}
 	args = t.argument(args)
-	out := make([]byte, 0, len(head)+len(args)+len(input)+1)
+	out := make([]byte, 0, len(head)+len(args)+len(more)+1)
 	out = append(out, head...)
 	out = append(out, args...)
-	out = append(out, input...)
+	out = append(out, more...)
 	return append(out, '}')
 }
 
@@ -130,10 +129,14 @@ func (s *Server) send(ctx context.Context, t *remoteTool, args json.RawMessage, 
 		if err != nil {
 			return nil, 0, err
 		}
-		if !l.everybodys() && call != nil {
+		switch {
+		case call == nil:
+		case l.everybodys():
+			s.listenCloser(ctx, conn, call.LogLevel)
+		default:
 			defer l.begin(ctx, s, conn, call)()
 		}
-		params := s.params(t, args, s.logLevel(conn, call), input)
+		params := s.params(t, args, s.logLevel(conn, call), append(extraMembers(call), input...))
 		raw, err := conn.call(ctx, t.method, params, s.callOptions(ctx, l, t, params, conn.era))
 		lost := mcpwire.DeliveryOf(err) == mcpwire.NotDelivered && !conn.alive()
 		if !lost || !again || ctx.Err() != nil {
@@ -163,20 +166,7 @@ func (s *Server) callOptions(ctx context.Context, l *lane, t *remoteTool, params
 	if rawjson.KindOf(call.Meta) == rawjson.KindObject {
 		opts.Meta = metaFor(era, call.Meta)
 	}
-	opts.Progress = func(params json.RawMessage) {
-		s.dropped(call.Progress(ctx, progressNote(params)))
-	}
-	opts.Notification = func(method string, params json.RawMessage) {
-		if method == mcpwire.NotifyLog {
-			s.dropped(call.Log(ctx, logNote(params)))
-			return
-		}
-		if method == notifyElicited {
-			s.elicited(l, params)
-			return
-		}
-		s.notified(method, params)
-	}
+	s.relayNotes(ctx, opts, l, call)
 	switch {
 	case era == mcpwire.EraStateless:
 		opts.Capabilities = carried(call.Capabilities)
@@ -208,49 +198,11 @@ func (t *remoteTool) header(s *Server, params json.RawMessage, era mcpwire.Era) 
 	return mcpwire.ParamHeaders(t.headers, params)
 }
 
-// dropped notes what the caller did not take. A call does not fail for it.
-func (s *Server) dropped(err error) {
-	if err != nil && !errors.Is(err, context.Canceled) {
-		s.log.Debug("a note of the server did not reach the caller", "error", err)
+// extraMembers are the members of the caller's own request that are not known
+// here, each behind a comma.
+func extraMembers(call *tools.Call) []byte {
+	if call == nil || len(call.Extra) <= len("{}") {
+		return nil
 	}
-}
-
-func progressNote(params json.RawMessage) tools.ProgressNote {
-	n := tools.ProgressNote{Raw: params}
-	it := rawjson.Object(params)
-	for it.Next() {
-		switch {
-		case it.KeyIs("progress"):
-			n.Progress = number(it.Value())
-		case it.KeyIs("total"):
-			n.Total = number(it.Value())
-		case it.KeyIs("message"):
-			n.Message, _ = rawjson.Unquote(it.Value())
-		}
-	}
-	return n
-}
-
-func number(raw json.RawMessage) float64 {
-	f, err := strconv.ParseFloat(string(raw), 64)
-	if err != nil {
-		return 0
-	}
-	return f
-}
-
-func logNote(params json.RawMessage) tools.LogNote {
-	n := tools.LogNote{Raw: params}
-	it := rawjson.Object(params)
-	for it.Next() {
-		switch {
-		case it.KeyIs("level"):
-			n.Level, _ = rawjson.Unquote(it.Value())
-		case it.KeyIs("logger"):
-			n.Logger, _ = rawjson.Unquote(it.Value())
-		case it.KeyIs("data"):
-			n.Data = it.Value()
-		}
-	}
-	return n
+	return append([]byte{','}, call.Extra[1:len(call.Extra)-1]...)
 }

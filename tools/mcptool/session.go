@@ -158,6 +158,29 @@ func (s *Server) follow(ctx context.Context, conn *connection, level string) {
 	s.setLevel(ctx, conn, level)
 }
 
+// listenCloser asks a server for log messages from a lower level on when a
+// caller wants them, on a connection that callers share. Each is passed on what
+// it wants alone.
+func (s *Server) listenCloser(ctx context.Context, conn *connection, level string) {
+	if last := conn.level.Load(); s.cfg.levelSet || last == nil || !isBelow(level, *last) {
+		return
+	}
+	conn.leveling.Lock()
+	defer conn.leveling.Unlock()
+	if !isBelow(level, *conn.level.Load()) {
+		return
+	}
+	s.setLevel(ctx, conn, level)
+	if ctx.Err() == nil {
+		conn.level.Store(&level)
+	}
+}
+
+func isBelow(level, other string) bool {
+	i := slices.Index(logLevels(), level)
+	return i >= 0 && i < slices.Index(logLevels(), other)
+}
+
 // request answers a request of the server that came on no call's own stream.
 func (s *Server) request(l *lane) func(context.Context, *mcpwire.ServerRequest) (json.RawMessage, error) {
 	return func(ctx context.Context, q *mcpwire.ServerRequest) (json.RawMessage, error) {

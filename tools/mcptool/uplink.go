@@ -77,9 +77,12 @@ type connection struct {
 	ctx    context.Context
 	retire context.CancelCauseFunc
 	// gone is closed when nothing of a connection that ended is left.
-	gone   chan struct{}
-	level  atomic.Pointer[string] // the log level that was asked for last
-	buried bool                   // its end is accounted for; guarded by uplink.mu
+	gone  chan struct{}
+	level atomic.Pointer[string] // the log level that was asked for last
+	// leveling is held while the level of a connection that callers share is
+	// changed.
+	leveling sync.Mutex
+	buried   bool // its end is accounted for; guarded by uplink.mu
 }
 
 func (c *connection) alive() bool { return c.client.Err() == nil && c.ctx.Err() == nil }
