@@ -80,15 +80,20 @@ func Compile(raw json.RawMessage, opts *Options) (*Schema, error) {
 	if len(raw) == 0 {
 		return newSchema(nil, anyNode), nil
 	}
+	if err := checkText(raw); err != nil {
+		return nil, err
+	}
+	if common, ok := readCommon(raw, opts); ok {
+		if all := reachable(common); !hasInPlaceCycle(all) {
+			return newSchema(raw, translate(common, all, false)), nil
+		}
+	}
 	full, err := compileFull(raw, opts)
 	if err != nil {
 		return nil, err
 	}
-	root, err := translate(full, opts)
-	if err != nil {
-		return nil, err
-	}
-	return newSchema(raw, root), nil
+	all := reachable(full)
+	return newSchema(raw, translate(full, all, needsWhole(all, opts))), nil
 }
 
 func newSchema(raw json.RawMessage, root *node) *Schema {
@@ -108,7 +113,7 @@ func (s *Schema) Trivial() bool { return s.trivial }
 // its meta-schema and resolves every reference.
 func compileFull(raw json.RawMessage, opts *Options) (s *jsonschema.Schema, err error) {
 	defer outOfTime(func() { s, err = nil, compileError(errUnmatchable) })
-	doc, err := decodeSchema(raw)
+	doc, err := decode(raw)
 	if err != nil {
 		return nil, err
 	}
@@ -135,7 +140,11 @@ func compileFull(raw json.RawMessage, opts *Options) (s *jsonschema.Schema, err 
 }
 
 func addResource(c *jsonschema.Compiler, url string, raw json.RawMessage) error {
-	doc, err := decodeSchema(raw)
+	err := checkText(raw)
+	var doc any
+	if err == nil {
+		doc, err = decode(raw)
+	}
 	if err == nil {
 		err = c.AddResource(url, doc)
 	}
@@ -160,23 +169,22 @@ func (d Draft) full() *jsonschema.Draft {
 	return jsonschema.Draft2020
 }
 
-// decodeSchema parses a schema after making sure that it is bounded and
-// unambiguous.
-func decodeSchema(raw []byte) (any, error) {
+// checkText makes sure that a schema is well-formed, bounded and unambiguous.
+func checkText(raw []byte) error {
 	if len(raw) > MaxSchemaBytes {
-		return nil, &CompileError{Reason: fmt.Sprintf("larger than %d bytes", MaxSchemaBytes)}
+		return &CompileError{Reason: fmt.Sprintf("larger than %d bytes", MaxSchemaBytes)}
 	}
 	if err := rawjson.Check(raw, rawjson.Options{MaxDepth: MaxSchemaDepth}); err != nil {
 		err = documentError(err)
-		return nil, &CompileError{Reason: err.Error(), Err: err}
+		return &CompileError{Reason: err.Error(), Err: err}
 	}
 	if bytes.Count(raw, []byte{'{'}) > MaxSchemaObjects && countObjects(raw) > MaxSchemaObjects {
-		return nil, &CompileError{Reason: fmt.Sprintf("more than %d objects", MaxSchemaObjects)}
+		return &CompileError{Reason: fmt.Sprintf("more than %d objects", MaxSchemaObjects)}
 	}
 	if at := unboundedNumber(raw); at >= 0 {
-		return nil, &CompileError{Path: rawjson.PointerTo(raw, at), Reason: "number out of range"}
+		return &CompileError{Path: rawjson.PointerTo(raw, at), Reason: "number out of range"}
 	}
-	return decode(raw)
+	return nil
 }
 
 // decode parses a well-formed value, keeping numbers as they are written.

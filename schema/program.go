@@ -106,22 +106,27 @@ type builder struct {
 	nodes map[*jsonschema.Schema]*node
 }
 
-// translate compiles the graph that the full validator made, in which every
-// reference is resolved, into nodes.
-func translate(root *jsonschema.Schema, opts *Options) (*node, error) {
-	all := reachable(root)
-	wholly := hasInPlaceCycle(all)
+// needsWhole reports whether the full validator has to check documents itself,
+// and not only one part of them. all are the schemas of a graph that it made.
+func needsWhole(all []*jsonschema.Schema, opts *Options) bool {
+	whole := hasInPlaceCycle(all)
 	for _, s := range all {
 		if s.DraftVersion < 2019 && !opts.AssertFormat {
 			s.Format = nil
 		}
-		wholly = wholly || s.DynamicRef != nil || s.RecursiveRef != nil
+		whole = whole || s.DynamicRef != nil || s.RecursiveRef != nil
 	}
-	if wholly {
-		return &node{types: typeAll, in: &inPlace{full: root}}, nil
+	return whole
+}
+
+// translate compiles a graph of schemas, in which every reference is resolved,
+// into nodes. all are its schemas; whole leaves documents to the full validator.
+func translate(root *jsonschema.Schema, all []*jsonschema.Schema, whole bool) *node {
+	if whole {
+		return &node{types: typeAll, in: &inPlace{full: root}}
 	}
 	b := &builder{nodes: make(map[*jsonschema.Schema]*node, len(all))}
-	return b.node(root), nil
+	return b.node(root)
 }
 
 // node translates one schema. A schema that only refers is its target.

@@ -1,0 +1,407 @@
+package schema
+
+import (
+	"math/big"
+	"strconv"
+	"strings"
+
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"github.com/toolcrib/toolcrib/internal/rawjson"
+)
+
+// reader makes the graph that the full validator makes of a schema, and finds
+// out whether the schema is valid, for schemas that use only what most do:
+// drafts 2020-12 and 7, keywords without a scope of their own, and references
+// into the schema itself. It costs a small part of what the full validator
+// takes.
+//
+// Where it meets anything else, or anything that is not as its meta-schema
+// wants it, it gives up, and the full validator has the word.
+type reader struct {
+	draft int
+	// known are the schemas by where their text starts, which is what a
+	// reference finds. It is nil for a schema without references.
+	known map[*byte]*jsonschema.Schema
+	refs  []reference
+	root  []byte
+}
+
+// reference is a $ref to be resolved once all schemas are known.
+type reference struct {
+	from   *jsonschema.Schema
+	target string
+}
+
+// readCommon returns the graph of a well-formed schema, and reports whether it
+// could be made without the full validator.
+func readCommon(raw []byte, opts *Options) (*jsonschema.Schema, bool) {
+	r := reader{root: raw}
+	if opts.AssertFormat || len(opts.Resources) > 0 || !r.chooseDraft(opts) {
+		return nil, false
+	}
+	if strings.Contains(string(raw), `$ref"`) {
+		r.known = map[*byte]*jsonschema.Schema{}
+	}
+	root, ok := r.schema(raw)
+	if !ok || !r.resolve() {
+		return nil, false
+	}
+	return root, true
+}
+
+// chooseDraft sets the draft of the root, which is that of all its parts.
+func (r *reader) chooseDraft(opts *Options) bool {
+	switch opts.Draft {
+	case DraftDefault, Draft2020:
+		r.draft = int(Draft2020)
+	case Draft7:
+		r.draft = int(Draft7)
+	default:
+		return false
+	}
+	v, ok := rawjson.Get(r.root, "$schema")
+	if !ok {
+		return true
+	}
+	switch url, _ := rawjson.Unquote(v); strings.TrimSuffix(url, "#") {
+	case "https://json-schema.org/draft/2020-12/schema":
+		r.draft = int(Draft2020)
+	case "http://json-schema.org/draft-07/schema":
+		r.draft = int(Draft7)
+	default:
+		return false
+	}
+	return true
+}
+
+// resolve gives references their targets.
+func (r *reader) resolve() bool {
+	for _, ref := range r.refs {
+		at := r.root
+		if ref.target != "#" {
+			path, ok := strings.CutPrefix(ref.target, "#/")
+			if !ok || strings.ContainsFunc(path, unusualInPointer) {
+				return false
+			}
+			if at, ok = rawjson.Get(r.root, strings.Split(path, "/")...); !ok {
+				return false
+			}
+		}
+		target := r.known[start(at)]
+		if target == nil {
+			return false
+		}
+		if r.draft < int(Draft2019) {
+			*ref.from = jsonschema.Schema{DraftVersion: r.draft} // nothing beside a reference counts
+		}
+		ref.from.Ref = target
+	}
+	return true
+}
+
+// unusualInPointer reports whether a character of a reference needs more than
+// to be taken as it stands.
+func unusualInPointer(c rune) bool {
+	switch {
+	case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9':
+		return false
+	}
+	return !strings.ContainsRune("/_-.$", c)
+}
+
+// start identifies a value by where it starts.
+func start(v []byte) *byte { return &v[rawjson.SkipSpace(v, 0)] }
+
+// schema reads one schema.
+func (r *reader) schema(v []byte) (*jsonschema.Schema, bool) {
+	s := &jsonschema.Schema{DraftVersion: r.draft}
+	if r.known != nil {
+		r.known[start(v)] = s
+	}
+	switch rawjson.KindOf(v) {
+	case rawjson.KindBool:
+		yes := rawjson.Trim(v)[0] == 't'
+		s.Bool = &yes
+		return s, true
+	case rawjson.KindObject:
+	default:
+		return nil, false
+	}
+	members := 0
+	for it := rawjson.Object(v); it.Next(); members++ {
+		if !r.member(s, it.Key(), it.Value(), start(v) == start(r.root)) {
+			return nil, false
+		}
+	}
+	if members == 0 {
+		yes := true
+		s.Bool = &yes
+	}
+	if s.If == nil {
+		s.Then, s.Else = nil, nil
+	}
+	return s, true
+}
+
+// member reads one member of a schema, and reports whether it is known and
+// valid.
+func (r *reader) member(s *jsonschema.Schema, key string, v []byte, isRoot bool) bool {
+	if known, ok := r.applicator(s, key, v); known {
+		return ok
+	}
+	if known, ok := r.limit(s, key, v); known {
+		return ok
+	}
+	switch key {
+	case "type":
+		return readTypes(&s.Types, v)
+	case "enum":
+		return r.enum(s, v)
+	case "const":
+		value, err := decode(v)
+		s.Const = &value
+		return err == nil
+	case "required":
+		list, ok := distinctStrings(v)
+		s.Required = list
+		return ok
+	case "pattern":
+		return readPattern(&s.Pattern, v)
+	case "uniqueItems":
+		s.UniqueItems = rawjson.Trim(v)[0] == 't'
+		return rawjson.KindOf(v) == rawjson.KindBool
+	case "$ref":
+		target, ok := rawjson.Unquote(v)
+		r.refs = append(r.refs, reference{s, target})
+		return ok
+	case "$schema":
+		return isRoot
+	}
+	return isAnnotation(key, v)
+}
+
+// isAnnotation reports whether a keyword has no effect on what is valid.
+func isAnnotation(key string, v []byte) bool {
+	switch key {
+	case "title", "description", "$comment", "format", "contentEncoding", "contentMediaType":
+		return rawjson.KindOf(v) == rawjson.KindString
+	case "deprecated", "readOnly", "writeOnly":
+		return rawjson.KindOf(v) == rawjson.KindBool
+	case "examples":
+		return rawjson.KindOf(v) == rawjson.KindArray
+	case "prefixItems", "additionalItems", "contains", "minContains", "maxContains", "dependencies", "dependentRequired",
+		"dependentSchemas", "unevaluatedItems", "unevaluatedProperties", "contentSchema":
+		return false
+	}
+	return !strings.HasPrefix(key, "$")
+}
+
+// applicator reads a keyword that holds schemas.
+func (r *reader) applicator(s *jsonschema.Schema, key string, v []byte) (known, ok bool) {
+	switch key {
+	case "properties":
+		s.Properties, ok = r.byName(v)
+	case "$defs", "definitions":
+		_, ok = r.byName(v)
+		ok = ok && (key == "definitions" || r.draft >= int(Draft2019))
+	case "patternProperties":
+		ok = r.byPattern(s, v)
+	case "additionalProperties":
+		s.AdditionalProperties, ok = r.schemaOrBool(v)
+	case "items":
+		ok = r.items(s, v)
+	case "propertyNames":
+		s.PropertyNames, ok = r.schema(v)
+	case "not":
+		s.Not, ok = r.schema(v)
+	case "if":
+		s.If, ok = r.schema(v)
+		ok = ok && s.If.Bool == nil // a branch that is never taken is not looked at
+	case "then":
+		s.Then, ok = r.schema(v)
+	case "else":
+		s.Else, ok = r.schema(v)
+	case "allOf":
+		s.AllOf, ok = r.list(v)
+	case "anyOf":
+		s.AnyOf, ok = r.list(v)
+	case "oneOf":
+		s.OneOf, ok = r.list(v)
+	default:
+		return false, false
+	}
+	return true, ok
+}
+
+func (r *reader) byName(v []byte) (map[string]*jsonschema.Schema, bool) {
+	if rawjson.KindOf(v) != rawjson.KindObject {
+		return nil, false
+	}
+	out := map[string]*jsonschema.Schema{}
+	for it := rawjson.Object(v); it.Next(); {
+		s, ok := r.schema(it.Value())
+		if !ok {
+			return nil, false
+		}
+		out[it.Key()] = s
+	}
+	return out, true
+}
+
+func (r *reader) byPattern(s *jsonschema.Schema, v []byte) bool {
+	named, ok := r.byName(v)
+	if !ok {
+		return false
+	}
+	s.PatternProperties = map[jsonschema.Regexp]*jsonschema.Schema{}
+	for source, sub := range named {
+		re, err := compilePattern(source)
+		if err != nil {
+			return false
+		}
+		s.PatternProperties[re] = sub
+	}
+	return true
+}
+
+// schemaOrBool keeps true and false apart from other schemas.
+func (r *reader) schemaOrBool(v []byte) (any, bool) {
+	s, ok := r.schema(v)
+	if ok && rawjson.KindOf(v) == rawjson.KindBool {
+		return *s.Bool, true
+	}
+	return s, ok
+}
+
+func (r *reader) items(s *jsonschema.Schema, v []byte) bool {
+	sub, ok := r.schema(v)
+	if r.draft >= int(Draft2020) {
+		s.Items2020 = sub
+	} else {
+		s.Items = sub
+	}
+	return ok
+}
+
+func (r *reader) list(v []byte) (out []*jsonschema.Schema, ok bool) {
+	for it := rawjson.Array(v); it.Next(); {
+		s, ok := r.schema(it.Value())
+		if !ok {
+			return nil, false
+		}
+		out = append(out, s)
+	}
+	return out, len(out) > 0
+}
+
+// limit reads a keyword whose value is a number.
+func (r *reader) limit(s *jsonschema.Schema, key string, v []byte) (known, ok bool) {
+	switch key {
+	case "minimum":
+		ok = readNumber(&s.Minimum, v)
+	case "maximum":
+		ok = readNumber(&s.Maximum, v)
+	case "exclusiveMinimum":
+		ok = readNumber(&s.ExclusiveMinimum, v)
+	case "exclusiveMaximum":
+		ok = readNumber(&s.ExclusiveMaximum, v)
+	case "multipleOf":
+		ok = readNumber(&s.MultipleOf, v) && s.MultipleOf.Sign() > 0
+	case "minLength":
+		ok = readCount(&s.MinLength, v)
+	case "maxLength":
+		ok = readCount(&s.MaxLength, v)
+	case "minItems":
+		ok = readCount(&s.MinItems, v)
+	case "maxItems":
+		ok = readCount(&s.MaxItems, v)
+	case "minProperties":
+		ok = readCount(&s.MinProperties, v)
+	case "maxProperties":
+		ok = readCount(&s.MaxProperties, v)
+	default:
+		return false, false
+	}
+	return true, ok
+}
+
+func readNumber(out **big.Rat, v []byte) bool {
+	if rawjson.KindOf(v) != rawjson.KindNumber {
+		return false
+	}
+	n, ok := new(big.Rat).SetString(string(rawjson.Trim(v)))
+	*out = n
+	return ok
+}
+
+// readCount reads a number without a sign, fraction or exponent, which most
+// are.
+func readCount(out **int, v []byte) bool {
+	n, err := strconv.ParseUint(string(rawjson.Trim(v)), 10, 31)
+	count := int(n)
+	*out = &count
+	return err == nil
+}
+
+func readTypes(out **jsonschema.Types, v []byte) bool {
+	var types jsonschema.Types
+	names := []string{}
+	if name, ok := rawjson.Unquote(v); ok {
+		names = append(names, name)
+	} else if names, ok = distinctStrings(v); !ok {
+		return false
+	}
+	for _, name := range names {
+		if typeNamed(name) == 0 {
+			return false
+		}
+		types.Add(name)
+	}
+	*out = &types
+	return len(names) > 0
+}
+
+func readPattern(out *jsonschema.Regexp, v []byte) bool {
+	source, ok := rawjson.Unquote(v)
+	if !ok {
+		return false
+	}
+	re, err := compilePattern(source)
+	*out = re
+	return err == nil
+}
+
+// enum reads a list of values. Draft 7 wants some, and no two alike; where they
+// are no strings, the full validator compares them.
+func (r *reader) enum(s *jsonschema.Schema, v []byte) bool {
+	if rawjson.KindOf(v) != rawjson.KindArray {
+		return false
+	}
+	if r.draft < int(Draft2019) {
+		if list, ok := distinctStrings(v); !ok || len(list) == 0 {
+			return false
+		}
+	}
+	value, err := decode(v)
+	values, ok := value.([]any)
+	s.Enum = &jsonschema.Enum{Values: values}
+	return err == nil && ok
+}
+
+// distinctStrings reads an array of strings of which no two are alike.
+func distinctStrings(v []byte) (list []string, ok bool) {
+	if rawjson.KindOf(v) != rawjson.KindArray {
+		return nil, false
+	}
+	seen := map[string]bool{}
+	for it := rawjson.Array(v); it.Next(); {
+		text, ok := rawjson.Unquote(it.Value())
+		if !ok || seen[text] {
+			return nil, false
+		}
+		seen[text] = true
+		list = append(list, text)
+	}
+	return list, true
+}
