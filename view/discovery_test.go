@@ -171,7 +171,7 @@ func TestSearchSaysWhichSourcesItCovers(t *testing.T) {
 	if i := slices.Index(sources, view.SourceCount{Name: "github", Tools: 5, Deferred: 5}); i < 0 {
 		t.Errorf("sources: %v", sources)
 	}
-	if i := slices.Index(sources, view.SourceCount{Name: "", Tools: 1}); i < 0 {
+	if i := slices.Index(sources, view.SourceCount{Name: "local", Tools: 1}); i < 0 {
 		t.Errorf("sources: %v", sources)
 	}
 }

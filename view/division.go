@@ -53,7 +53,7 @@ func (r rule) divide(v View) *division {
 		}
 	}
 	d.sources = countSources(list, d)
-	d.about = aboutSources(d.sources)
+	d.about = AboutSources(slices.DeleteFunc(slices.Clone(d.sources), func(c SourceCount) bool { return c.Deferred == 0 }))
 	return d
 }
 
@@ -96,21 +96,25 @@ func (d *division) declaresMeta(t *tools.Tool) bool {
 
 // SourceCount says how many tools of one source a caller sees.
 type SourceCount struct {
-	// Name is the source's, without its kind. Tools of this process have the
-	// empty one.
+	// Name is that of SourceName.
 	Name string
 	// Tools counts them, and Deferred those that are deferred for the caller's
 	// class, whether or not the caller has found some of them.
 	Tools, Deferred int
 }
 
+// LocalSource is the name of the source of what is in no other.
+const LocalSource = "local"
+
 // SourceName returns the name of the source of a tool as callers are told it:
-// without its kind, and empty for a tool of this process.
+// that of the configuration, without its kind, or for a tool of this process its
+// namespace, or else LocalSource.
 func SourceName(t *tools.Tool) string {
-	if _, name, ok := strings.Cut(string(t.Source), ":"); ok {
-		return name
+	name := string(t.Source)
+	if _, after, ok := strings.Cut(name, ":"); ok {
+		name = after
 	}
-	return string(t.Source)
+	return cmp.Or(name, t.Namespace, LocalSource)
 }
 
 // countSources counts what is no meta-tool, by the names of sources.
@@ -143,19 +147,20 @@ func countSources(list []tools.Tool, d *division) []SourceCount {
 // maxAbout bounds what a description says of sources, in bytes.
 const maxAbout = 320
 
-// aboutSources is what the search tool's description says of the sources that
-// have deferred tools: the largest first, as far as there is room, and how many
-// more there are.
-func aboutSources(sources []SourceCount) string {
-	list := slices.DeleteFunc(slices.Clone(sources), func(c SourceCount) bool { return c.Deferred == 0 })
-	if len(list) == 0 {
+// AboutSources is what a description says of sources: the largest first, as far
+// as there is room, and how many more there are. It counts what is deferred of
+// them, or everything of a source of which nothing is.
+func AboutSources(sources []SourceCount) string {
+	if len(sources) == 0 {
 		return ""
 	}
-	slices.SortStableFunc(list, func(a, b SourceCount) int { return cmp.Compare(b.Deferred, a.Deferred) })
+	size := func(c SourceCount) int { return cmp.Or(c.Deferred, c.Tools) }
+	list := slices.Clone(sources)
+	slices.SortStableFunc(list, func(a, b SourceCount) int { return cmp.Compare(size(b), size(a)) })
 	var b strings.Builder
 	b.WriteString(" Sources: ")
 	for i, c := range list {
-		part := fmt.Sprintf("%s (%d)", cmp.Or(c.Name, "local"), c.Deferred)
+		part := fmt.Sprintf("%s (%d)", c.Name, size(c))
 		if i > 0 {
 			part = ", " + part
 		}
@@ -166,4 +171,12 @@ func aboutSources(sources []SourceCount) string {
 		b.WriteString(part)
 	}
 	return b.String() + "."
+}
+
+type sourcesKey struct{}
+
+// Sources counts what a view shows by where it comes from, by name. Meta-tools
+// do not count, and nothing is deferred in a view.
+func Sources(v View) []SourceCount {
+	return slices.Clone(Memo(v, sourcesKey{}, func(v View) []SourceCount { return countSources(v.Tools(), &division{}) }))
 }

@@ -43,6 +43,20 @@ func registrations() map[string]func(tools.ToolCatalog) error {
 	return map[string]func(tools.ToolCatalog) error{
 		"clock.now": registerClock,
 		"text.echo": registerEcho,
+		CallName:    always(CallName),
+		GetName:     always(GetName),
+		SearchName:  always(SearchName),
+	}
+}
+
+// always returns what adds a meta-tool that is always declared.
+func always(name string) func(tools.ToolCatalog) error {
+	return func(cat tools.ToolCatalog) error {
+		live, ok := cat.(tools.LiveCatalog)
+		if !ok {
+			return errors.New("the catalog cannot be read at one moment, as the tool needs")
+		}
+		return registerMeta(live, &MetaOptions{Loading: tools.LoadingAlways}, name)
 	}
 }
 
