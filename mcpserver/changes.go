@@ -8,9 +8,9 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
-	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/view"
 )
 
@@ -30,11 +30,15 @@ type audience struct {
 
 	mu        sync.Mutex
 	listeners map[*listener]struct{}
+	finds     finds
 }
 
 // A listener is a subscription. It is woken after a change, and looks itself
 // whether that matters to it.
-type listener struct{ wake chan struct{} }
+type listener struct {
+	wake chan struct{}
+	who  identity.Identity
+}
 
 func (a *audience) start(s *Server) {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -45,6 +49,14 @@ func (a *audience) start(s *Server) {
 		defer stop()
 		s.follow(ctx, generations)
 	})
+	a.finds.wake = make(chan struct{}, 1)
+	if d := s.opts.Discovery; d != nil {
+		deaf := d.Memory().Hear(a.finds.add)
+		a.work.Go(func() {
+			defer deaf()
+			s.followFinds(ctx)
+		})
+	}
 }
 
 func (a *audience) stop() {
@@ -52,8 +64,8 @@ func (a *audience) stop() {
 	a.work.Wait()
 }
 
-func (a *audience) add() (l *listener, remove func()) {
-	l = &listener{wake: make(chan struct{}, 1)}
+func (a *audience) add(who identity.Identity) (l *listener, remove func()) {
+	l = &listener{wake: make(chan struct{}, 1), who: who}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.listeners[l] = struct{}{}
@@ -64,10 +76,14 @@ func (a *audience) add() (l *listener, remove func()) {
 	}
 }
 
-func (a *audience) wakeListeners() {
+// wakeListeners wakes the listeners whom a change can concern.
+func (a *audience) wakeListeners(concerns func(identity.Identity) bool) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	for l := range a.listeners {
+		if !concerns(l.who) {
+			continue
+		}
 		select {
 		case l.wake <- struct{}{}:
 		default: // it has yet to look at the change before
@@ -90,7 +106,7 @@ func (s *Server) follow(ctx context.Context, generations <-chan uint64) {
 			timer.Stop()
 			return
 		}
-		s.audience.wakeListeners()
+		s.audience.wakeListeners(func(identity.Identity) bool { return true })
 		for _, sess := range s.wire.Sessions() {
 			s.tellSession(ctx, sess)
 		}
@@ -105,7 +121,7 @@ func (s *Server) tellSession(ctx context.Context, sess *mcpwire.Session) {
 	if c == nil || !c.opened.Load() {
 		return
 	}
-	changed := s.changed(c.view(s.cat), sess, &c.shown)
+	changed := s.changed(c.as(ctx), sess, &c.shown)
 	if len(changed) == 0 {
 		return
 	}
@@ -120,13 +136,13 @@ func (s *Server) tellSession(ctx context.Context, sess *mcpwire.Session) {
 	})
 }
 
-// changed returns the notifications for the lists in which v differs from what
-// was shown.
-func (s *Server) changed(v view.View, sess *mcpwire.Session, shown *[listCount]view.Shown) []string {
+// changed returns the notifications for the lists in which the caller on ctx
+// sees something else than what was shown.
+func (s *Server) changed(ctx context.Context, sess *mcpwire.Session, shown *[listCount]view.Shown) []string {
 	var out []string
 	for kind := range s.lists {
 		f := &s.lists[kind]
-		if shown[kind].Changed(f.of(sess).List(v)) && !slices.Contains(out, f.changed) {
+		if shown[kind].Changed(s.listFor(ctx, kind, f.of(sess))) && !slices.Contains(out, f.changed) {
 			out = append(out, f.changed)
 		}
 	}
@@ -194,12 +210,12 @@ func (s *Server) listen(ctx context.Context, r *mcpwire.Request) (json.RawMessag
 	if err != nil {
 		return nil, err
 	}
-	l, remove := s.audience.add()
+	who, _ := identity.From(ctx)
+	l, remove := s.audience.add(who)
 	defer remove()
-	filter := tools.FilterFrom(ctx)
 	var shown [listCount]view.Shown
 	for kind := range s.lists {
-		shown[kind].Show(s.lists[kind].stateless.List(view.Through(s.cat, filter)))
+		shown[kind].Show(s.listFor(ctx, kind, s.lists[kind].stateless))
 	}
 	watched := s.watchAll(ctx, &w)
 	defer watched.stop()
@@ -212,7 +228,7 @@ func (s *Server) listen(ctx context.Context, r *mcpwire.Request) (json.RawMessag
 	for {
 		select {
 		case <-l.wake:
-			for _, method := range s.changed(view.Through(s.cat, filter), r.Session, &shown) {
+			for _, method := range s.changed(ctx, r.Session, &shown) {
 				if !w.flags[method] {
 					continue
 				}
@@ -221,7 +237,7 @@ func (s *Server) listen(ctx context.Context, r *mcpwire.Request) (json.RawMessag
 				}
 			}
 		case <-watched.wake:
-			for _, params := range watched.updates(s.seen(view.Through(s.cat, filter))) {
+			for _, params := range watched.updates(s.seen(view.From(ctx, s.cat))) {
 				if err := r.Notify(ctx, notifyResourceUpdated, params); err != nil {
 					return nil, err
 				}

@@ -56,7 +56,7 @@ func watching(t *testing.T, c *crib, clients ...*hearing) {
 	t.Helper()
 	for round := 0; round < 10; round++ {
 		if round%2 == 0 {
-			add(t, c, tools.Tool{Name: "watch.open"})
+			add(t, c, tools.Tool{Name: "watch.open", Loading: c.watched})
 		} else if err := c.Deregister("watch.open"); err != nil {
 			t.Fatal(err)
 		}

@@ -20,7 +20,8 @@ type client struct {
 	shown        [listCount]view.Shown
 
 	mu      sync.Mutex
-	filter  tools.CatalogFilter
+	who     identity.Quadruple
+	scopes  identity.Scopes
 	watched *watched // nil until a resource is watched
 }
 
@@ -30,9 +31,8 @@ func (s *Server) welcome(ctx context.Context, sess *mcpwire.Session) {
 	c := &client{capabilities: capabilitiesOf(sess)}
 	c.level.Store(defaultLevel)
 	ctx = withSession(ctx, sess)
-	v := view.From(ctx, s.cat)
 	for kind := range s.lists {
-		c.show(ctx, kind, s.lists[kind].of(sess).List(v))
+		c.show(ctx, kind, s.listFor(ctx, kind, s.lists[kind].of(sess)))
 	}
 	sess.SetAttachment(c)
 }
@@ -54,19 +54,24 @@ func clientOf(sess *mcpwire.Session) *client {
 // show remembers who the caller is and what it was shown. Both can change while
 // a session lasts, with a new token for instance.
 func (c *client) show(ctx context.Context, kind int, list *view.List) {
-	filter := tools.FilterFrom(ctx)
+	who, _ := identity.QuadrupleFrom(ctx)
 	c.mu.Lock()
-	c.filter = filter
+	c.who, c.scopes = who, identity.ScopesFrom(ctx)
 	c.mu.Unlock()
 	c.shown[kind].Show(list)
 }
 
-// view returns what the caller sees now.
-func (c *client) view(cat tools.Snapshotter) view.View {
+// as returns a context whose caller is that of the session.
+func (c *client) as(ctx context.Context) context.Context {
 	c.mu.Lock()
-	filter := c.filter
-	c.mu.Unlock()
-	return view.Through(cat, filter)
+	defer c.mu.Unlock()
+	return identity.WithQuadruple(ctx, c.who, c.scopes...)
+}
+
+func (c *client) identity() identity.Identity {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.who.Identity
 }
 
 // withSession completes an identity that names no session.

@@ -19,6 +19,8 @@ import (
 type crib struct {
 	tools.LiveCatalog
 	started, ended chan struct{} // of the tool "hang"
+
+	watched tools.LoadingMode // of the tool that watching adds
 }
 
 func newCrib(t *testing.T) *crib {

@@ -50,6 +50,7 @@ func reasons() []reason {
 		{tools.ErrOverloaded, "overloaded", "Overloaded, try again later"},
 		{tools.ErrToolInvalidOutput, "invalid_output", "The result of the tool does not satisfy its output schema"},
 		{tools.ErrAskUnsupported, "ask_unsupported", "The tool asks what this client cannot answer"},
+		{tools.ErrAuthorizationRequired, "authorization_required", "The service behind the tool wants authorization"},
 	}
 }
 
@@ -65,6 +66,9 @@ func answerFailure(ctx context.Context, name string, err error) (json.RawMessage
 	case ctx.Err() != nil:
 		return nil, mcpwire.Errorf(mcpwire.CodeRequestCancelled, "request cancelled")
 	case e.Code == tools.ErrToolNotFound && e.Attempts == 0:
+		if !strings.HasPrefix(name, e.Tool) {
+			name = e.Tool // a call that was redirected is that of its target
+		}
 		return nil, mcpwire.Errorf(mcpwire.CodeInvalidParams, "Unknown tool: %s", shorten(name, 128))
 	case e.Code == tools.ErrIdentityRequired && e.Attempts == 0:
 		return nil, identityRequired()

@@ -43,7 +43,7 @@ func (h handler) Describe(ctx context.Context, sess *mcpwire.Session) (*mcpwire.
 	}
 	return &mcpwire.Description{
 		Capabilities: json.RawMessage(capabilities),
-		Instructions: s.opts.Instructions,
+		Instructions: s.instructions(withSession(ctx, sess)),
 		TTL:          s.opts.ListTTL,
 		CacheScope:   "private",
 	}, nil
@@ -55,7 +55,7 @@ func (h handler) ServeMCP(ctx context.Context, r *mcpwire.Request) (json.RawMess
 	if r.Notification {
 		return nil, nil // none of a client's notifications is needed
 	}
-	ctx = withSession(ctx, r.Session)
+	ctx = s.withMemory(withSession(ctx, r.Session))
 	switch r.Method {
 	case methodListTools:
 		return s.list(ctx, r, listOfTools)

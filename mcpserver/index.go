@@ -65,10 +65,19 @@ func (s *Server) newIndex(v view.View) *index {
 				"kind", string(t.Kind), "name", t.SourceName, "shown", other, "hidden", t.Name)
 			continue
 		}
-		x.listed[t.Kind] = append(x.listed[t.Kind], t)
+		x.listed[listKind(t.Kind)] = append(x.listed[listKind(t.Kind)], t)
 	}
 	x.bar(v, s.cat.Snapshot())
 	return x
+}
+
+// listKind is the kind whose list a tool stands in: tools about tools are
+// tools.
+func listKind(k tools.Kind) tools.Kind {
+	if k == tools.KindMeta {
+		return tools.KindTool
+	}
+	return k
 }
 
 // bar notes what the view does not show.

@@ -64,7 +64,7 @@ func (s *Server) list(ctx context.Context, r *mcpwire.Request, kind int) (json.R
 		return nil, err
 	}
 	format := s.lists[kind].of(r.Session)
-	list := format.List(view.From(ctx, s.cat))
+	list := s.listFor(ctx, kind, format)
 	if c := clientOf(r.Session); c != nil && cursor == "" {
 		c.show(ctx, kind, list)
 	}
@@ -76,6 +76,14 @@ func (s *Server) list(ctx context.Context, r *mcpwire.Request, kind int) (json.R
 		return nil, mcpwire.Errorf(mcpwire.CodeInvalidParams, "invalid cursor: expected the nextCursor of the page before")
 	}
 	return pageResult(format, page), nil
+}
+
+// listFor returns the list of a kind that the caller on ctx is shown.
+func (s *Server) listFor(ctx context.Context, kind int, format *view.Format) *view.List {
+	if kind == listOfTools && s.opts.Discovery != nil {
+		return format.Declared(s.declared(ctx))
+	}
+	return format.List(view.From(ctx, s.cat))
 }
 
 func pageResult(format *view.Format, page view.Page) json.RawMessage {

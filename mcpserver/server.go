@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
 	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/view"
 )
 
 // Options configure a [Server]. The zero value, like nil, serves whoever passes
@@ -62,6 +63,11 @@ type Options struct {
 	ParkedCalls int
 	// ParkedTTL is how long such a call waits; 10 minutes by default.
 	ParkedTTL time.Duration
+
+	// Discovery decides which of the tools that a caller sees are listed, and
+	// which it has to find first; it should be of ToolsOnly. Tools that are not
+	// listed can be called all the same. Nil lists all.
+	Discovery *view.Discovery
 
 	// Logger hears of what clients do wrong; nil is silent.
 	Logger *slog.Logger

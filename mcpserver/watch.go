@@ -240,7 +240,8 @@ func (s *Server) tellUpdates(sess *mcpwire.Session, c *client, w *watched) {
 		case <-sess.Done():
 			return
 		}
-		for _, params := range w.updates(s.seen(c.view(s.cat))) {
+		sees := s.seen(view.From(c.as(context.Background()), s.cat))
+		for _, params := range w.updates(sees) {
 			ctx, cancel := context.WithTimeout(context.Background(), noticeTimeout)
 			err := sess.Notify(ctx, notifyResourceUpdated, params)
 			cancel()

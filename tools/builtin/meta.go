@@ -120,8 +120,8 @@ type GetResult struct {
 
 func (m *meta) get() tools.ToolDescriptor {
 	return m.descriptor(tools.Tool{Name: GetName,
-		Description: "Show the description and args_schema of the tool with this exact name. You can call it from your next turn on.",
-		ArgsSchema:  json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"}},"required":["name"],"additionalProperties":false}`),
+		Description: "Show a tool's description and args_schema by its exact name. You can call it from your next turn on.",
+		ArgsSchema:  json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"}},"required":["name"]}`),
 	}, m.runGet, tools.WithSideEffect(tools.SideEffectRead))
 }
 
@@ -188,9 +188,9 @@ type CallArgs struct {
 
 func (m *meta) call() tools.ToolDescriptor {
 	return m.descriptor(tools.Tool{Name: CallName,
-		Description: "Call a tool that you found but that is not in your list. args must match its args_schema.",
+		Description: "Call a tool that you found but is not in your list. args must match its args_schema.",
 		ArgsSchema: json.RawMessage(`{"type":"object","properties":{"name":{"type":"string"},"args":{"type":"object"}},` +
-			`"required":["name"],"additionalProperties":false}`),
+			`"required":["name"]}`),
 	}, neverRun, tools.WithRedirect(redirect))
 }
 

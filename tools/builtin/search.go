@@ -62,11 +62,11 @@ type Found struct {
 
 func (m *meta) search() tools.ToolDescriptor {
 	return m.descriptor(tools.Tool{Name: SearchName,
-		Description: "Find tools that are not in your list, by what they do. You can call what is found from your next turn on. " +
+		Description: "Find tools that are not in your list by what they do. You can call hits from your next turn on. " +
 			"A source without a query lists it.",
 		ArgsSchema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string"},` +
 			`"tags":{"type":"array","items":{"type":"string"}},"source":{"type":"string"},"after":{"type":"string"},` +
-			`"limit":{"type":"integer","minimum":1,"maximum":50,"default":10}},"additionalProperties":false}`),
+			`"limit":{"type":"integer","minimum":1,"maximum":50}}}`),
 	}, m.runSearch, tools.WithSideEffect(tools.SideEffectRead))
 }
 
