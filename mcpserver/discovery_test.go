@@ -195,7 +195,7 @@ func TestMetaToolsAreSmall(t *testing.T) {
 	for _, tool := range answer.Result.Tools {
 		sum += len(tool)
 	}
-	if len(answer.Result.Tools) != 3 || sum > 1228 {
+	if len(answer.Result.Tools) != 3 || sum > 1200 {
 		t.Errorf("%d tools take %d bytes: %s", len(answer.Result.Tools), sum, body)
 	}
 	t.Logf("%d bytes", sum)

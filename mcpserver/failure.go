@@ -50,7 +50,6 @@ func reasons() []reason {
 		{tools.ErrOverloaded, "overloaded", "Overloaded, try again later"},
 		{tools.ErrToolInvalidOutput, "invalid_output", "The result of the tool does not satisfy its output schema"},
 		{tools.ErrAskUnsupported, "ask_unsupported", "The tool asks what this client cannot answer"},
-		{tools.ErrAuthorizationRequired, "authorization_required", "The service behind the tool wants authorization"},
 	}
 }
 

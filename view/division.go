@@ -145,7 +145,7 @@ func countSources(list []tools.Tool, d *division) []SourceCount {
 }
 
 // maxAbout bounds what a description says of sources, in bytes.
-const maxAbout = 240
+const maxAbout = 200
 
 // AboutSources is what a description says of sources: the largest first, as far
 // as there is room, and how many more there are. It counts what is deferred of
