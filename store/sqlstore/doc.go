@@ -1,0 +1,3 @@
+// Package sqlstore implements package store on SQLite, without cgo: a file that
+// several processes may share, or memory.
+package sqlstore

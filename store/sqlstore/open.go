@@ -1,0 +1,202 @@
+package sqlstore
+
+import (
+	"context"
+	"crypto/rand"
+	"database/sql"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	_ "modernc.org/sqlite" // the driver "sqlite"
+
+	"github.com/toolcrib/toolcrib/store"
+)
+
+// Options adjusts a store. Nil means the defaults.
+type Options struct {
+	// Now is the clock by which records and leases expire. Nil means
+	// time.Now. Processes that share a file must have clocks that agree.
+	Now func() time.Time
+	// Readers is how many reads may run at once; zero means 4.
+	Readers int
+	// BusyTimeout is how long a write waits for another process; zero means
+	// 10 seconds.
+	BusyTimeout time.Duration
+}
+
+const (
+	defaultReaders = 4
+	defaultBusy    = 10 * time.Second
+	// sweepEvery is how many writes there are to one removal of what expired.
+	sweepEvery = 64
+)
+
+// DB is a store in a SQLite database.
+type DB struct {
+	write, read *sql.DB
+	now         func() time.Time
+	writes      atomic.Uint64
+	closed      atomic.Bool
+}
+
+var _ store.Store = (*DB)(nil)
+
+// Open opens the database in a file, which it makes when it is not there,
+// readable by its owner alone. Every commit is on the disk before it is
+// acknowledged.
+func Open(ctx context.Context, path string, opts *Options) (*DB, error) {
+	abs, err := filepath.Abs(path)
+	if err != nil {
+		return nil, fmt.Errorf("sqlstore: %w", err)
+	}
+	if err := createPrivate(abs); err != nil {
+		return nil, fmt.Errorf("sqlstore: %w", err)
+	}
+	return open(ctx, abs, url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)"}}, opts)
+}
+
+// OpenMemory opens a new database in memory, for tests and for programs that
+// keep nothing. It goes when it is closed.
+func OpenMemory(ctx context.Context, opts *Options) (*DB, error) {
+	return open(ctx, "/toolcrib-"+rand.Text(), url.Values{"vfs": {"memdb"}}, opts)
+}
+
+// createPrivate makes the file, so that SQLite gives its own permissions to the
+// files that it puts beside it.
+func createPrivate(path string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+func open(ctx context.Context, path string, query url.Values, opts *Options) (*DB, error) {
+	o := Options{}
+	if opts != nil {
+		o = *opts
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Readers <= 0 {
+		o.Readers = defaultReaders
+	}
+	if o.BusyTimeout <= 0 {
+		o.BusyTimeout = defaultBusy
+	}
+	// The wait for other processes is set first: switching to the journal takes
+	// a lock too.
+	query["_pragma"] = append([]string{fmt.Sprintf("busy_timeout(%d)", o.BusyTimeout.Milliseconds())}, query["_pragma"]...)
+	query.Set("_txlock", "immediate")
+	name := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath(), RawQuery: query.Encode()}).String()
+	db := &DB{now: o.Now}
+	var err error
+	if db.write, err = pool(name, 1); err != nil {
+		return nil, err
+	}
+	if err := db.prepare(ctx); err != nil {
+		return nil, errors.Join(fmt.Errorf("sqlstore: opening %s: %w", filepath.Base(path), err), db.write.Close())
+	}
+	query.Set("_txlock", "deferred")
+	if db.read, err = pool(name, o.Readers); err != nil {
+		return nil, errors.Join(err, db.write.Close())
+	}
+	return db, nil
+}
+
+// pool opens a pool whose connections stay open, as memory that nobody is
+// connected to is gone.
+func pool(name string, size int) (*sql.DB, error) {
+	db, err := sql.Open("sqlite", name)
+	if err != nil {
+		return nil, fmt.Errorf("sqlstore: %w", err)
+	}
+	db.SetMaxOpenConns(size)
+	db.SetMaxIdleConns(size)
+	return db, nil
+}
+
+// Close closes the database. Calls that run end first.
+func (db *DB) Close() error {
+	if db.closed.Swap(true) {
+		return nil
+	}
+	return errors.Join(db.read.Close(), db.write.Close())
+}
+
+// transaction runs work in a transaction that writes. When it returns nil, the
+// work is on the disk.
+func (db *DB) transaction(ctx context.Context, work func(tx *sql.Tx) error) error {
+	if db.closed.Load() {
+		return store.ErrClosed
+	}
+	tx, err := db.write.BeginTx(ctx, nil)
+	if err != nil {
+		return db.fault(err)
+	}
+	defer func() { _ = tx.Rollback() }() // without effect after Commit
+	if err := work(tx); err != nil {
+		return db.fault(err)
+	}
+	if db.writes.Add(1)%sweepEvery == 0 {
+		if err := db.removeExpired(ctx, tx); err != nil {
+			return db.fault(err)
+		}
+	}
+	return db.fault(tx.Commit())
+}
+
+// fault names an error of the database, and tells that it was closed meanwhile.
+func (db *DB) fault(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case db.closed.Load():
+		return store.ErrClosed
+	}
+	for _, known := range []error{store.ErrNotFound, store.ErrConflict, store.ErrInvalid, store.ErrTooLarge, store.ErrLeaseHeld,
+		store.ErrLeaseLost, context.Canceled, context.DeadlineExceeded} {
+		if errors.Is(err, known) {
+			return err
+		}
+	}
+	return fmt.Errorf("sqlstore: %w", err)
+}
+
+// removeExpired removes a bounded number of rows that no reader sees any more.
+func (db *DB) removeExpired(ctx context.Context, tx *sql.Tx) error {
+	now := db.now().UnixMilli()
+	for _, statement := range []string{
+		"delete from records where rowid in (select rowid from records where expires > 0 and expires <= ? limit 256)",
+		"delete from leases where rowid in (select rowid from leases where expires <= ? limit 256)",
+	} {
+		if _, err := tx.ExecContext(ctx, statement, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// millis is how the database keeps an instant; 0 is never.
+func millis(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return max(t.UnixMilli(), 1)
+}
+
+func instant(ms int64) time.Time {
+	if ms == 0 {
+		return time.Time{}
+	}
+	return time.UnixMilli(ms)
+}
