@@ -43,7 +43,21 @@ type Entrance struct {
 	Extra json.RawMessage
 	// Tasks says that the caller takes a task of MCP in place of a result.
 	Tasks bool
+	// Guard, when not nil, is what the entrance itself demands of the call. It
+	// stands around everything else, the catalog's middleware included.
+	Guard Guard
+	// RefuseForged refuses a call with arguments that are hidden from the
+	// caller, as one with invalid arguments. Otherwise they are removed and the
+	// call goes on.
+	RefuseForged bool
 }
+
+// Guard surrounds one call. It gets the tool that is going to run, which is the
+// target where the call was redirected and must not be changed. It goes on by
+// calling next, one call after the other and before it returns; with other
+// arguments, those are checked below. What it refuses without going on is
+// denied.
+type Guard func(ctx context.Context, tool *Tool, args json.RawMessage, next Invoker) (ToolResult, error)
 
 // Capabilities says what a caller can be asked through Call.Ask.
 type Capabilities struct {
@@ -165,6 +179,8 @@ type Call struct {
 	Tasks bool
 
 	peer    Peer
+	guard   Guard
+	strict  bool // hidden arguments are refused
 	binding *binding
 	args    json.RawMessage // as validated, before injection
 	number  atomic.Int32

@@ -108,22 +108,55 @@ func (p *passage) walk(ctx context.Context, outer *Call, args json.RawMessage) (
 	p.call.begin(ctx, b, outer)
 	p.call.Tasks = p.call.Tasks && p.stages.Redactor == nil
 	p.em.call = p.call.ID
-	if len(b.cat.middleware) == 0 {
+	if !p.surrounded() {
 		return p.checked(ctx, args)
 	}
+	ctx = &callContext{Context: ctx, call: p.call}
+	if p.call.guard != nil {
+		p.refusing = "entrance"
+		return p.call.guard(ctx, &b.tool, args, p.behindGuard)
+	}
 	p.refusing = "middleware"
-	return chain(p.goOn, b.cat.middleware)(&callContext{Context: ctx, call: p.call}, args)
+	return chain(p.goOn, b.cat.middleware)(ctx, args)
+}
+
+// surrounded reports whether anything may go on with the call more than once.
+func (p *passage) surrounded() bool {
+	return p.call != nil && (p.call.guard != nil || len(p.b.cat.middleware) > 0)
+}
+
+// behindGuard is what the entrance's guard calls to go on.
+func (p *passage) behindGuard(ctx context.Context, args json.RawMessage) (ToolResult, error) {
+	if len(p.b.cat.middleware) == 0 {
+		return p.goOn(ctx, args)
+	}
+	if !p.turn.TryLock() {
+		return ToolResult{}, busy(errBusy)
+	}
+	over := p.over
+	if !over {
+		p.refusing = "middleware"
+	}
+	p.turn.Unlock()
+	if over {
+		return ToolResult{}, busy(errOver)
+	}
+	return chain(p.goOn, p.b.cat.middleware)(ctx, args)
+}
+
+func busy(err error) *Error {
+	return &Error{Class: ErrClassPermanent, Delivery: NotDelivered, Err: err}
 }
 
 // goOn is what middleware calls to go on. It may do so more than once, one
 // after the other, and before it returns.
 func (p *passage) goOn(ctx context.Context, args json.RawMessage) (ToolResult, error) {
 	if !p.turn.TryLock() {
-		return ToolResult{}, &Error{Class: ErrClassPermanent, Delivery: NotDelivered, Err: errBusy}
+		return ToolResult{}, busy(errBusy)
 	}
 	defer p.turn.Unlock()
 	if p.over {
-		return ToolResult{}, &Error{Class: ErrClassPermanent, Delivery: NotDelivered, Err: errOver}
+		return ToolResult{}, busy(errOver)
 	}
 	return p.checked(ctx, args)
 }
@@ -135,7 +168,7 @@ var (
 
 // close keeps middleware from going on, once what it began has ended.
 func (p *passage) close() {
-	if len(p.b.cat.middleware) == 0 {
+	if !p.surrounded() {
 		return
 	}
 	p.turn.Lock()
@@ -183,7 +216,10 @@ func (p *passage) redacted(ctx context.Context, r Redactor, res ToolResult) (Too
 func (p *passage) settle(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
 	approved := false
 	for {
-		args = p.strip(ctx, args)
+		var err error
+		if args, err = p.strip(ctx, args); err != nil {
+			return nil, err
+		}
 		if err := p.b.checkArgs(args); err != nil {
 			return nil, err
 		}
@@ -213,14 +249,15 @@ func refusal(code error, reason string) *Error {
 	return &Error{Code: code, Class: ErrClassPermanent, Delivery: NotDelivered, Message: reason}
 }
 
-// strip removes arguments that the caller must not send.
-func (p *passage) strip(ctx context.Context, args json.RawMessage) json.RawMessage {
+// strip removes arguments that the caller must not send, or refuses the call
+// for them.
+func (p *passage) strip(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
 	args = orEmptyObject(args)
 	var forged []string
 	for _, inj := range p.b.tool.Injected {
 		rest, err := rawjson.Delete(args, inj.Arg)
 		if err != nil {
-			return args // malformed: validation says how
+			return args, nil // malformed: validation says how
 		}
 		if len(rest) != len(args) {
 			forged = append(forged, inj.Arg)
@@ -231,7 +268,11 @@ func (p *passage) strip(ctx context.Context, args json.RawMessage) json.RawMessa
 		p.em.emit(ctx, EventTypeToolForgedArgs, ToolForgedArgsPayload{Identity: p.em.who, ToolName: p.b.tool.Name,
 			Transport: p.b.tool.Transport, Args: forged}, time.Now())
 	}
-	return args
+	if len(forged) > 0 && p.call.strict {
+		return nil, &Error{Code: ErrToolInvalidArgs, Class: ErrClassPermanent, Delivery: NotDelivered,
+			Err: fmt.Errorf("unexpected property %q", forged[0])}
+	}
+	return args, nil
 }
 
 var emptyObject = json.RawMessage("{}")
@@ -427,7 +468,7 @@ func (c *Call) begin(ctx context.Context, b *binding, outer *Call) {
 	if e, ok := ctx.Value(entranceKey{}).(*Entrance); ok && e != nil {
 		c.ID, c.peer, c.IdempotencyKey, c.Meta, c.Capabilities = e.CallID, e.Peer, e.IdempotencyKey, e.Meta, e.Capabilities
 		c.Client, c.ClientGone, c.LogLevel = e.Client, e.ClientGone, e.LogLevel
-		c.Extra, c.Tasks = e.Extra, e.Tasks
+		c.Extra, c.Tasks, c.guard, c.strict = e.Extra, e.Tasks, e.Guard, e.RefuseForged
 	}
 	if c.ID == "" {
 		c.ID = newCallID()

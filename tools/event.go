@@ -22,7 +22,8 @@ const (
 	// EventTypeToolUnknown: no tool of that name is visible to the caller.
 	EventTypeToolUnknown events.EventType = "tool.unknown"
 	// EventTypeToolForgedArgs: a caller sent arguments that are hidden from
-	// it; they were removed and the call went on.
+	// it; they were removed and the call went on, or it ends as one with
+	// invalid arguments where its entrance refuses such calls.
 	EventTypeToolForgedArgs events.EventType = "tool.forged_args"
 	// EventTypeCatalogChanged: tools were added, replaced or removed.
 	EventTypeCatalogChanged events.EventType = "catalog.changed"
@@ -105,8 +106,8 @@ type ToolDeniedPayload struct {
 	Identity  identity.Quadruple
 	ToolName  string
 	Transport TransportKind
-	// Stage is what refused: "policy", "approval", "admission" or
-	// "middleware".
+	// Stage is what refused: "policy", "approval", "admission",
+	// "middleware" or "entrance".
 	Stage  string
 	Reason string
 }

@@ -21,6 +21,22 @@ func WithRedirect(f Redirect) DescriptorOption {
 	return func(c *descriptorConfig) { c.Redirect = f }
 }
 
+// Target returns what a call of the tool would be meant for, where the tool is a
+// way to call others and args say which. It runs nothing and promises nothing:
+// the call itself looks again.
+func (d *ToolDescriptor) Target(ctx context.Context, args json.RawMessage) (name string, target json.RawMessage, ok bool) {
+	if d.redirect == nil {
+		return "", nil, false
+	}
+	defer func() {
+		if recover() != nil {
+			name, target, ok = "", nil, false
+		}
+	}()
+	name, target, err := d.redirect(ctx, args)
+	return name, target, err == nil
+}
+
 // handOver makes a call of a redirecting tool the call of its target.
 func (b *binding) handOver(ctx context.Context, args json.RawMessage) (ToolResult, error) {
 	p := passage{b: b, stages: b.cat.stages.Load(), start: time.Now()}
