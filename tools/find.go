@@ -8,6 +8,14 @@ func (c *catalog) Search(ctx context.Context, query string, tags []string, limit
 		return nil
 	}
 	snap := c.Snapshot()
+	if direct, ok := c.search.(VisibleSearcher); ok {
+		v := snap.Visible(FilterFrom(ctx))
+		names, err := direct.SearchVisible(ctx, v, query, tags, limit)
+		if err != nil {
+			c.logger.WarnContext(ctx, "tool search failed", "error", err)
+		}
+		return v.named(names, limit)
+	}
 	if err := c.syncSearch(ctx, snap); err != nil {
 		c.logger.WarnContext(ctx, "tool search index is behind", "error", err)
 	}
@@ -23,6 +31,17 @@ func (c *catalog) Search(ctx context.Context, query string, tags []string, limit
 			return hits
 		}
 	}
+}
+
+// named returns copies of the tools of those names that are visible.
+func (v *VisibleSet) named(names []string, limit int) []Tool {
+	hits := make([]*binding, 0, min(len(names), limit))
+	for _, name := range names {
+		if i, ok := v.find(name); ok && len(hits) < limit {
+			hits = append(hits, v.list[i])
+		}
+	}
+	return copyTools(hits)
 }
 
 func keepVisible(v *VisibleSet, found []Tool, limit int) []Tool {

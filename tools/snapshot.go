@@ -185,6 +185,24 @@ func (v *VisibleSet) Get(name string) (t Tool, found bool) {
 	return t, true
 }
 
+// Edition identifies one registration of a tool, so that what is derived from a
+// tool can be kept for as long as the tool stays as it is. Editions are equal
+// when they stand for the same, unchanged registration in the same catalog. It
+// holds no copy of the tool.
+type Edition struct{ of *binding }
+
+// Name is the tool's canonical name. That of the zero Edition is empty.
+func (e Edition) Name() string {
+	if e.of == nil {
+		return ""
+	}
+	return e.of.tool.Name
+}
+
+// Edition returns the edition of the tool at place i, counted from 0 in the
+// order of Names.
+func (v *VisibleSet) Edition(i int) Edition { return Edition{v.list[i]} }
+
 // Tools returns copies of all the tools.
 func (v *VisibleSet) Tools() []Tool { return copyTools(v.list) }
 

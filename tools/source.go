@@ -146,6 +146,15 @@ type ToolSearchCache interface {
 	Close() error
 }
 
+// VisibleSearcher is a ToolSearchCache that searches a visible set itself, so
+// that what it finds, and in which order, depends on that set alone. A catalog
+// prefers it to Search, and never calls Sync then.
+type VisibleSearcher interface {
+	// SearchVisible returns the names of the tools of v that match query and
+	// carry all the tags, best first; limit bounds how many.
+	SearchVisible(ctx context.Context, v *VisibleSet, query string, tags []string, limit int) ([]string, error)
+}
+
 // Invoke runs a tool of cat by name: the entrance's way in. Arguments are JSON;
 // empty means an object without members.
 func Invoke(ctx context.Context, cat ToolCatalog, name string, args json.RawMessage) (ToolResult, error) {

@@ -1,0 +1,272 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/toolcrib/toolcrib/tools/search/lexicon"
+)
+
+// concept is one thing that a query asks for: a word or phrase, with everything else that may stand for it.
+type concept struct {
+	text   string // as the query writes it
+	term   int    // its own term, or none
+	ways   []way  // the strongest first; its own term is the first, if it has one
+	weight float32
+	idf    float32
+}
+
+// way is a term that may stand for a concept, and how surely, up to 1.
+type way struct {
+	term   uint32
+	weight float32
+	idf    float32
+}
+
+const none = -1
+
+// asked is a query that was read.
+type asked struct {
+	concepts []concept
+	intents  uint16
+	vec      vector
+	hasVec   bool
+	repairs  []Repair
+}
+
+// token is a word of the query.
+type token struct {
+	text  string
+	term  int // none when nothing knows it
+	fluff bool
+	stem  string
+}
+
+// Limits of a query.
+const (
+	maxTokens   = 48
+	maxConcepts = 32 // the width of a set of concepts
+	maxWays     = 24
+)
+
+// The weights that links of each kind have at most.
+var linkWeights = [4]float32{
+	lexicon.Same:    0.85,
+	lexicon.Related: 0.55,
+	lexicon.WordNet: 0.45,
+	lexicon.Vector:  0.40,
+}
+
+// read turns a query into concepts.
+func (s *space) read(text string) *asked {
+	tokens := s.tokens(text)
+	q := &asked{}
+	for i := 0; i < len(tokens) && len(q.concepts) < maxConcepts; {
+		n := s.phrase(q, tokens[i:])
+		if n == 0 {
+			s.single(q, tokens, i)
+			n = 1
+		}
+		i += n
+	}
+	q.drop()
+	s.weigh(q)
+	s.mean(q)
+	return q
+}
+
+func (s *space) tokens(text string) []token {
+	if len(text) > MaxText {
+		text = text[:MaxText]
+	}
+	var out []token
+	var split splitter
+	split.emit = func(word []byte) {
+		if len(out) == maxTokens {
+			return
+		}
+		t := token{text: string(word), term: none, stem: lexicon.Stem(string(word))}
+		if id, ok := s.vocab.lookup(word); ok {
+			t.term, t.stem = int(id), s.vocab.text(id)
+			t.fluff = s.vocab.flags(id)&lexicon.Fluff != 0
+		}
+		out = append(out, t)
+	}
+	split.text(text)
+	return out
+}
+
+// phrase adds the longest phrase of the lexicon that the tokens begin with, and returns how many they are.
+func (s *space) phrase(q *asked, tokens []token) int {
+	if tokens[0].term == none || s.vocab.flags(uint32(tokens[0].term))&lexicon.Begins == 0 {
+		return 0
+	}
+	key := tokens[0].stem
+	best, length := none, 0
+	for n := 2; n <= min(maxPhrase, len(tokens)); n++ {
+		key += " " + tokens[n-1].stem
+		if t := s.vocab.lex.Term(key); t != lexicon.None {
+			best, length = t, n
+		}
+	}
+	if best == none {
+		return 0
+	}
+	c := concept{text: join(tokens[:length]), term: best, weight: 1.3}
+	c.ways = s.expand(uint32(best))
+	for _, t := range tokens[:length] {
+		if t.term != none && !t.fluff {
+			c.ways = append(c.ways, way{term: uint32(t.term), weight: 0.5})
+		}
+	}
+	q.add(c)
+	return length
+}
+
+func join(tokens []token) string {
+	words := make([]string, len(tokens))
+	for i, t := range tokens {
+		words[i] = t.text
+	}
+	return strings.Join(words, " ")
+}
+
+// single adds the concept of one word.
+func (s *space) single(q *asked, tokens []token, i int) {
+	t := tokens[i]
+	weight := float32(1)
+	if t.fluff {
+		weight = 0
+	}
+	if t.term != none && (s.df(uint32(t.term)) > 0 || int(uint32(t.term)) < s.vocab.lex.Len()) {
+		c := concept{text: t.text, term: t.term, ways: s.expand(uint32(t.term)), weight: weight}
+		s.glue(&c, tokens, i)
+		q.add(c)
+		return
+	}
+	if s.takeApart(q, t) {
+		return
+	}
+	c := concept{text: t.text, term: none, weight: weight}
+	s.glue(&c, tokens, i)
+	if len(c.ways) == 0 {
+		s.repair(q, &c, t.text)
+	}
+	q.add(c)
+}
+
+// glue adds the word that a token makes together with its neighbour, as in "web hook".
+func (s *space) glue(c *concept, tokens []token, i int) {
+	for _, pair := range [2]int{i - 1, i} {
+		if pair < 0 || pair+1 >= len(tokens) {
+			continue
+		}
+		if id, ok := s.vocab.lookup([]byte(tokens[pair].text + tokens[pair+1].text)); ok && s.df(id) > 0 {
+			c.ways = append(c.ways, way{term: id, weight: 0.9})
+		}
+	}
+}
+
+// takeApart adds the concepts of the words that an unknown one is glued together from.
+func (s *space) takeApart(q *asked, t token) bool {
+	parts := s.vocab.parts([]byte(t.text))
+	for _, p := range parts {
+		if s.vocab.flags(p)&lexicon.Fluff == 0 {
+			q.add(concept{text: t.text, term: int(p), ways: s.expand(p), weight: 1})
+		}
+	}
+	return len(parts) > 0
+}
+
+// add appends a concept unless the query asked for the same before.
+func (q *asked) add(c concept) {
+	for i := range q.concepts {
+		if c.term != none && q.concepts[i].term == c.term || q.concepts[i].text == c.text && c.term == none {
+			return
+		}
+	}
+	if len(q.concepts) < maxConcepts {
+		q.concepts = append(q.concepts, c)
+	}
+}
+
+// drop leaves out the words that say nothing, unless the query has no others.
+func (q *asked) drop() {
+	said := slices.ContainsFunc(q.concepts, func(c concept) bool { return c.weight > 0 })
+	if said {
+		q.concepts = slices.DeleteFunc(q.concepts, func(c concept) bool { return c.weight == 0 })
+		return
+	}
+	for i := range q.concepts {
+		q.concepts[i].weight = 0.5
+	}
+}
+
+// expand returns a term and what may stand for it.
+func (s *space) expand(term uint32) []way {
+	ways := []way{{term: term, weight: 1}}
+	if int(term) >= s.vocab.lex.Len() {
+		return ways
+	}
+	from, to := s.vocab.lex.Links(int(term))
+	for i := from; i < to && len(ways) < 2*maxWays; i++ {
+		l := s.vocab.lex.Link(i)
+		w := linkWeights[l.Kind] * float32(l.Weight) / lexicon.MaxWeight
+		ways = append(ways, way{term: uint32(l.To), weight: w})
+	}
+	return ways
+}
+
+// weigh drops the ways that no tool goes, and sets how much the others and each concept count.
+func (s *space) weigh(q *asked) {
+	for i := range q.concepts {
+		c := &q.concepts[i]
+		own := float32(-1)
+		kept := c.ways[:0]
+		for _, w := range c.ways {
+			if n := s.df(w.term); n > 0 {
+				w.idf = idf(n, len(s.live))
+				if int(w.term) == c.term {
+					own = w.idf
+				}
+				kept = append(kept, w)
+			}
+		}
+		c.ways = kept
+		c.settle(own, idf(0, len(s.live)))
+	}
+}
+
+// settle sets the concept's own idf: that of its term, or else of the likeliest way. No way counts for more.
+func (c *concept) settle(own, rarest float32) {
+	slices.SortStableFunc(c.ways, func(a, b way) int { return cmp.Compare(b.weight, a.weight) })
+	c.ways = c.ways[:min(len(c.ways), maxWays)]
+	c.idf = own
+	if own < 0 {
+		c.idf = rarest * 0.7
+		if len(c.ways) > 0 {
+			c.idf = c.ways[0].idf
+		}
+	}
+	for i := range c.ways {
+		c.ways[i].idf = min(c.ways[i].idf, c.idf)
+	}
+}
+
+// mean sets what the query means as a vector, and the kinds of deeds that it asks for.
+func (s *space) mean(q *asked) {
+	var sum [lexicon.Dim]float32
+	for i := range q.concepts {
+		c := &q.concepts[i]
+		if c.term == none {
+			continue
+		}
+		q.intents |= s.vocab.flags(uint32(c.term)) & lexicon.Intents
+		s.vocab.addVector(&sum, uint32(c.term), c.weight)
+		if len(c.ways) > 1 && c.ways[0].weight > 0.7 {
+			s.vocab.addVector(&sum, c.ways[0].term, 0.5*c.weight)
+		}
+	}
+	q.vec = quantise(&sum)
+}

@@ -1,0 +1,336 @@
+package search
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"strings"
+)
+
+// ranked is a document with its score.
+type ranked struct {
+	id    uint32
+	score float32
+	sure  float32 // how much of what was asked for it answers, from 0 to 1
+	cover uint32
+	exact uint8
+	named bool // the query names its source
+}
+
+// How sure it is that the query is the tool's name.
+const (
+	exactPart  = 1 // a word of the query is, but for case and separators
+	exactFold  = 2 // the query is, but for case and separators
+	exactWhole = 3 // the query is the canonical name
+)
+
+// How the parts of a score are put together.
+const (
+	coverPower  = 0.5  // the share of the query that a tool answers to
+	namePower   = 0.35 // the share of its name that the query covers
+	vecPower    = 0.35 // the likeness of vectors
+	fromPower   = 0.30 // the query names the tool's source
+	intentMatch = 1.08 // the query and the tool ask for the same kind of deed
+	intentClash = 0.80 // for different ones
+	minPool     = 64   // how many candidates are looked at closely, at least
+)
+
+// find is a search of one set.
+func (x *Index) find(ctx context.Context, v set, q Query) Result {
+	s := x.space(v)
+	if strings.TrimSpace(q.Text) == "" {
+		return s.tagged(&q)
+	}
+	ask := s.read(q.Text)
+	b := newBoard(s.all())
+	defer b.release()
+	s.count(ask, b)
+	list, matched := s.candidates(ask, b, &q)
+	r := Result{Matched: matched, Repairs: ask.repairs}
+	for i := range list {
+		s.refine(ask, &list[i])
+	}
+	list = s.named(&q, list)
+	slices.SortFunc(list, s.better)
+	if x.meaning != nil {
+		list, r.Note = x.meaning.fuse(ctx, s, &q, list)
+	}
+	list = s.spread(list, q.limit())
+	r.Hits = s.hits(ask, list)
+	r.Weak = !slices.ContainsFunc(r.Hits, func(h Hit) bool { return !h.Weak })
+	return r
+}
+
+func (q *Query) limit() int {
+	if q.Limit <= 0 {
+		return DefaultLimit
+	}
+	return min(q.Limit, MaxLimit)
+}
+
+// keeps reports whether the query's demands let a document through.
+func (q *Query) keeps(d *doc) bool {
+	if q.Source != "" && d.source != q.Source {
+		return false
+	}
+	for _, tag := range q.Tags {
+		if !slices.Contains(d.tags, tag) {
+			return false
+		}
+	}
+	return true
+}
+
+// tagged answers a query without a text: every tool that carries the tags, by name.
+func (s *space) tagged(q *Query) Result {
+	var r Result
+	if len(q.Tags) == 0 && q.Source == "" {
+		return r
+	}
+	for _, id := range s.live {
+		d := s.doc(id)
+		if !q.keeps(d) {
+			continue
+		}
+		if r.Matched++; len(r.Hits) < q.limit() {
+			r.Hits = append(r.Hits, Hit{Name: d.name, Source: d.source, Score: 1})
+		}
+	}
+	return r
+}
+
+// better orders by certainty, then score, then name.
+func (s *space) better(a, b ranked) int {
+	return cmp.Or(cmp.Compare(b.exact, a.exact), cmp.Compare(b.score, a.score), strings.Compare(s.doc(a.id).name, s.doc(b.id).name))
+}
+
+// candidates returns the best of what was touched, in no order, and how many there are in all.
+func (s *space) candidates(q *asked, b *board, demand *Query) ([]ranked, int) {
+	all := q.worth()
+	filter := demand.Source != "" || len(demand.Tags) > 0
+	matched := 0
+	top := heap{s: s, most: max(minPool, 3*demand.limit())}
+	for _, id := range b.touched {
+		if s.isGone(id) || filter && !demand.keeps(s.doc(id)) {
+			continue
+		}
+		matched++
+		t := &b.tallies[id]
+		r := ranked{id: id, cover: t.cover, named: t.from}
+		sum := t.total + t.best
+		r.sure = sum / all
+		share := q.share(t.cover) / all
+		r.score = r.sure * (1 - coverPower + coverPower*share)
+		r.score *= 1 + namePower*min(1, (t.name+t.named)/float32(s.doc(id).nameLen))
+		if t.from {
+			r.score *= 1 + fromPower
+		}
+		top.offer(r)
+	}
+	return top.list, matched
+}
+
+// worth is what a perfect match of every concept would gather.
+func (q *asked) worth() float32 {
+	sum := float32(1e-6)
+	for i := range q.concepts {
+		sum += q.concepts[i].weight * q.concepts[i].idf
+	}
+	return sum
+}
+
+// share is what the covered concepts are worth.
+func (q *asked) share(cover uint32) float32 {
+	sum := float32(0)
+	for i := range q.concepts {
+		if cover&(1<<i) != 0 {
+			sum += q.concepts[i].weight * q.concepts[i].idf
+		}
+	}
+	return sum
+}
+
+// refine adds what is too dear to be looked at for every document.
+func (s *space) refine(q *asked, r *ranked) {
+	d := s.doc(r.id)
+	if c := cosine(&q.vec, &d.vec); c > 0 {
+		r.score *= 1 + vecPower*c
+	}
+	switch both := q.intents & d.intents; {
+	case both != 0:
+		r.score *= intentMatch
+	case q.intents != 0 && d.intents != 0:
+		r.score *= intentClash
+	}
+}
+
+// heap keeps the best of what it is offered; the worst of them is the first.
+type heap struct {
+	s    *space
+	list []ranked
+	most int
+}
+
+func (h *heap) worse(a, b *ranked) bool {
+	if a.score != b.score {
+		return a.score < b.score
+	}
+	return h.s.doc(a.id).name > h.s.doc(b.id).name
+}
+
+func (h *heap) offer(r ranked) {
+	if len(h.list) < h.most {
+		h.list = append(h.list, r)
+		for i := len(h.list) - 1; i > 0 && h.worse(&h.list[i], &h.list[(i-1)/2]); i = (i - 1) / 2 {
+			h.list[i], h.list[(i-1)/2] = h.list[(i-1)/2], h.list[i]
+		}
+		return
+	}
+	if !h.worse(&h.list[0], &r) {
+		return
+	}
+	h.list[0] = r
+	h.sink()
+}
+
+func (h *heap) sink() {
+	for i := 0; ; {
+		least := i
+		for c := 2*i + 1; c <= 2*i+2 && c < len(h.list); c++ {
+			if h.worse(&h.list[c], &h.list[least]) {
+				least = c
+			}
+		}
+		if least == i {
+			return
+		}
+		h.list[i], h.list[least] = h.list[least], h.list[i]
+		i = least
+	}
+}
+
+// named marks, and adds, the tools whose name the query is or holds.
+func (s *space) named(q *Query, list []ranked) []ranked {
+	whole := strings.TrimSpace(q.Text)
+	list = s.mark(q, list, whole, exactFold)
+	for word := range strings.FieldsSeq(whole) {
+		word = strings.Trim(word, `"'.,:;!?()[]{}<>`+"`")
+		if len(word) < len(whole) && looksLikeName(word) {
+			list = s.mark(q, list, word, exactPart)
+		}
+	}
+	return list
+}
+
+// looksLikeName reports whether a word is written as only names are.
+func looksLikeName(word string) bool {
+	if strings.ContainsAny(word, "_.") {
+		return true
+	}
+	for i := 1; i < len(word); i++ {
+		if word[i] >= 'A' && word[i] <= 'Z' && isSmall(word[i-1]) {
+			return true
+		}
+	}
+	return strings.Count(word, "-") > 0 && strings.Contains(strings.Trim(word, "-"), "-")
+}
+
+func (s *space) mark(q *Query, list []ranked, name string, how uint8) []ranked {
+	if len(name) > 2*maxNameBytes {
+		return list
+	}
+	for _, id := range s.folded(fold(name)) {
+		d := s.doc(id)
+		if !q.keeps(d) {
+			continue
+		}
+		level := how
+		if d.name == name {
+			level = exactWhole
+		}
+		at := slices.IndexFunc(list, func(r ranked) bool { return r.id == id })
+		if at < 0 {
+			at = len(list)
+			list = append(list, ranked{id: id})
+		}
+		list[at].exact = max(list[at].exact, level)
+		list[at].sure = 1
+	}
+	return list
+}
+
+// Hits of one source make room for those of others: each beyond the first few counts for less.
+const (
+	freeHits = 3
+	fading   = 0.94
+)
+
+// spread takes the best hits, one after the other.
+func (s *space) spread(list []ranked, limit int) []ranked {
+	taken := map[string]int{}
+	out := make([]ranked, 0, min(limit, len(list)))
+	for len(out) < limit && len(out) < len(list) {
+		best, value := -1, float32(-1)
+		for i := len(out); i < len(list); i++ {
+			v := s.faded(&list[i], taken)
+			if v > value {
+				best, value = i, v
+			}
+			if list[i].score <= value && list[i].exact == 0 {
+				break // the others score less, and fading makes none better
+			}
+		}
+		r := list[best]
+		copy(list[len(out)+1:best+1], list[len(out):best])
+		list[len(out)] = r
+		out = append(out, r)
+		taken[s.doc(r.id).source]++
+	}
+	return out
+}
+
+func (s *space) faded(r *ranked, taken map[string]int) float32 {
+	if r.exact > 0 {
+		return 1000*float32(r.exact) + r.score
+	}
+	more := taken[s.doc(r.id).source] - freeHits + 1
+	if r.named || more <= 0 {
+		return r.score
+	}
+	return r.score * float32(math.Pow(fading, float64(more)))
+}
+
+// A hit is weak when it answers to little of the query, or to much less than the best one.
+const (
+	weakSure = 0.30
+	weakPart = 0.35
+)
+
+func (s *space) hits(q *asked, list []ranked) []Hit {
+	hits := make([]Hit, len(list))
+	best := float32(0)
+	for _, r := range list {
+		best = max(best, r.score)
+	}
+	for i, r := range list {
+		d := s.doc(r.id)
+		hits[i] = Hit{Name: d.name, Source: d.source, Score: float64(min(1, r.score)), Exact: r.exact > 0, Matched: q.words(r.cover)}
+		hits[i].Weak = r.exact == 0 && (r.sure < weakSure || r.score < weakPart*best)
+		if r.exact > 0 {
+			hits[i].Score = 1
+		}
+	}
+	return hits
+}
+
+// words returns what the covered concepts are in the query.
+func (q *asked) words(cover uint32) []string {
+	var out []string
+	for i := range q.concepts {
+		if cover&(1<<i) != 0 {
+			out = append(out, q.concepts[i].text)
+		}
+	}
+	return out
+}

@@ -1,0 +1,150 @@
+package search
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// doc is what is kept of a tool beside its postings.
+type doc struct {
+	name    string
+	source  string
+	digest  string
+	tags    []string
+	edition edition
+	folds   [2]uint32 // of the canonical and the source name
+	intents uint16
+	nameLen uint8
+	vec     vector
+}
+
+// edition identifies an unchanged tool; it is compared with ==.
+type edition any
+
+// segment is an inverted index of some tools. It never changes.
+type segment struct {
+	docs   []doc
+	starts []uint32 // by term: where its postings begin; one more than terms
+	posts  []uint32
+	names  []nameRef // sorted by hash
+}
+
+// nameRef leads from the hash of a name to a document.
+type nameRef struct{ hash, doc uint32 }
+
+func nameRefs(docs []doc) []nameRef {
+	refs := make([]nameRef, 0, 2*len(docs))
+	for i := range docs {
+		folds := docs[i].folds
+		refs = append(refs, nameRef{folds[0], uint32(i)})
+		if folds[1] != folds[0] {
+			refs = append(refs, nameRef{folds[1], uint32(i)})
+		}
+	}
+	slices.SortFunc(refs, func(a, b nameRef) int { return cmp.Or(cmp.Compare(a.hash, b.hash), cmp.Compare(a.doc, b.doc)) })
+	return refs
+}
+
+// folded returns the documents whose name, or source name, has a hash.
+func (s *segment) folded(hash uint32) []nameRef {
+	from, ok := slices.BinarySearchFunc(s.names, hash, func(r nameRef, h uint32) int { return cmp.Compare(r.hash, h) })
+	if !ok || hash == 0 {
+		return nil
+	}
+	to := from
+	for to < len(s.names) && s.names[to].hash == hash {
+		to++
+	}
+	return s.names[from:to]
+}
+
+func (s *segment) postings(term uint32) []uint32 {
+	if int(term)+1 >= len(s.starts) {
+		return nil
+	}
+	return s.posts[s.starts[term]:s.starts[term+1]]
+}
+
+// part is a segment to be merged, with the new place of each document, or -1 for one that is left out.
+type part struct {
+	of    *segment
+	place []int32
+}
+
+// merge makes one segment of what is kept of others and of fresh documents, whose occurrences carry their place
+// already. docs are all its documents in their places.
+func merge(docs []doc, terms int, parts []part, fresh []placed) *segment {
+	s := &segment{docs: docs, starts: make([]uint32, terms+1), names: nameRefs(docs)}
+	total := len(fresh)
+	for _, p := range parts {
+		total += p.tally(s.starts[1:])
+	}
+	for i := range fresh {
+		s.starts[fresh[i].term+1]++
+	}
+	for t := range terms {
+		s.starts[t+1] += s.starts[t]
+	}
+	s.posts = make([]uint32, s.starts[terms])
+	next := make([]uint32, terms)
+	copy(next, s.starts)
+	for _, p := range parts {
+		p.pour(s.posts, next)
+	}
+	for i := range fresh {
+		t := fresh[i].term
+		s.posts[next[t]] = fresh[i].post
+		next[t]++
+	}
+	return s
+}
+
+// placed is an occurrence whose posting has its document.
+type placed = occurrence
+
+func (p *part) tally(counts []uint32) int {
+	total := 0
+	for t := range len(p.of.starts) - 1 {
+		for _, post := range p.of.posts[p.of.starts[t]:p.of.starts[t+1]] {
+			if p.place[post>>docShift] >= 0 {
+				counts[t]++
+				total++
+			}
+		}
+	}
+	return total
+}
+
+func (p *part) pour(posts, next []uint32) {
+	for t := range len(p.of.starts) - 1 {
+		for _, post := range p.of.posts[p.of.starts[t]:p.of.starts[t+1]] {
+			if to := p.place[post>>docShift]; to >= 0 {
+				posts[next[t]] = uint32(to)<<docShift | post&(1<<docShift-1)
+				next[t]++
+			}
+		}
+	}
+}
+
+// set is the tools that a search may know of, sorted by name.
+type set interface {
+	Len() int
+	Class() string
+	edition(i int) (edition, string) // and the name
+	tools(from, n int) []tools.Tool
+	memo(key any, build func() any) any
+}
+
+// visible is a set that a catalog keeps.
+type visible struct{ *tools.VisibleSet }
+
+func (v visible) edition(i int) (edition, string) {
+	e := v.VisibleSet.Edition(i)
+	return e, e.Name()
+}
+
+func (v visible) tools(from, n int) []tools.Tool { return v.VisibleSet.Page(from, n) }
+
+func (v visible) memo(key any, build func() any) any { return v.VisibleSet.Memo(key, build) }

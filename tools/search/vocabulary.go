@@ -1,0 +1,91 @@
+package search
+
+import (
+	"sync"
+
+	"github.com/toolcrib/toolcrib/tools/search/lexicon"
+)
+
+// vocabulary numbers terms: those of the lexicon first, then others as tools bring them. It is safe for
+// concurrent use. It holds terms of all tools, so that nothing may be concluded from a term's presence.
+type vocabulary struct {
+	lex *lexicon.Table
+
+	mu    sync.RWMutex
+	ids   map[string]uint32
+	texts []string
+}
+
+func newVocabulary(lex *lexicon.Table) *vocabulary {
+	return &vocabulary{lex: lex, ids: map[string]uint32{}}
+}
+
+// lookup returns the term of a word in small letters, and whether there is one.
+func (v *vocabulary) lookup(word []byte) (uint32, bool) {
+	if t := v.lex.Word(word); t != lexicon.None {
+		return uint32(t), true
+	}
+	return v.stem(lexicon.Stem(string(word)))
+}
+
+// stem returns the term of a stem or phrase.
+func (v *vocabulary) stem(stem string) (uint32, bool) {
+	if t := v.lex.Term(stem); t != lexicon.None {
+		return uint32(t), true
+	}
+	v.mu.RLock()
+	id, ok := v.ids[stem]
+	v.mu.RUnlock()
+	return id, ok
+}
+
+// intern returns the term of a word, which is added when there is none.
+func (v *vocabulary) intern(word []byte) uint32 {
+	if t := v.lex.Word(word); t != lexicon.None {
+		return uint32(t)
+	}
+	stem := lexicon.Stem(string(word))
+	if id, ok := v.stem(stem); ok {
+		return id
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if id, ok := v.ids[stem]; ok {
+		return id
+	}
+	id := uint32(v.lex.Len() + len(v.texts))
+	v.ids[stem] = id
+	v.texts = append(v.texts, stem)
+	return id
+}
+
+// text returns a term's stem or phrase.
+func (v *vocabulary) text(id uint32) string {
+	if int(id) < v.lex.Len() {
+		return v.lex.Text(int(id))
+	}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.texts[int(id)-v.lex.Len()]
+}
+
+// size returns how many terms there are.
+func (v *vocabulary) size() int {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.lex.Len() + len(v.texts)
+}
+
+// own returns the terms that are not the lexicon's. The slice must not be changed.
+func (v *vocabulary) own() []string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.texts
+}
+
+func (v *vocabulary) flags(id uint32) uint16 {
+	if int(id) < v.lex.Len() {
+		return v.lex.Flags(int(id))
+	}
+	return 0
+}
