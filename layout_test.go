@@ -48,6 +48,7 @@ var imports = map[string][]string{
 	"tools/search/lexicon/gen": {"tools/search/lexicon"},
 	"tools/search/eval":        {"tools", "tools/search"},
 	"tools/inproc":             ground,
+	"turn":                     with(ground, "view", "internal/nearest"),
 	"tools/auth":               with(ground, "internal/mask", "internal/netguard"),
 	"tools/builtin":            with(ground, "view", "tools/inproc"),
 	"tools/httptool":           with(ground, "internal/credential", "internal/httpfault", "internal/mask", "internal/nearest", "internal/netguard"),

@@ -1,0 +1,262 @@
+package turn
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// plan is one call, from what is known of it before anything runs to its result.
+// A single goroutine at a time has it.
+type plan struct {
+	turn *Turn
+	call Call
+	// tool is what the call is meant for, where that is known.
+	tool  tools.Tool
+	known bool
+	keys  []string
+	cost  float64 // what was taken of the limits
+	// refusal is why the call is not made.
+	refusal error
+
+	waits int   // for how many calls
+	next  []int // the calls that wait for this one
+
+	ran       *tools.Tool // what the door was about to run; not ours to change
+	unwrapped string
+	result    Result
+}
+
+// begin finds out what the call is meant for, and takes what it needs of the
+// limits.
+func (p *plan) begin(ctx context.Context, t *Turn, c Call) {
+	p.turn, p.call = t, c
+	p.result = Result{ID: c.ID, Name: c.Name}
+	args := c.Args
+	if t.Has(c.Name) {
+		p.tool, p.known = t.declared.Tool(c.Name)
+	}
+	if p.known && p.tool.Kind == tools.KindMeta {
+		args = p.aim(ctx)
+	}
+	cost, err := p.measure(args)
+	switch {
+	case err != nil:
+		p.refusal = err
+	case t.run.runner.opts.SingleCall && !t.takeHead():
+		p.refusal = errNotHead
+	default:
+		if full := t.meter().reserve(cost); full != nil {
+			p.refusal = full
+			return
+		}
+		p.cost = cost
+	}
+}
+
+// aim replaces what the call is meant for by the target of a redirect, and
+// returns the target's arguments.
+func (p *plan) aim(ctx context.Context) json.RawMessage {
+	d, ok := p.turn.run.runner.cat.Resolve(p.call.Name)
+	if !ok {
+		return p.call.Args
+	}
+	name, args, ok := d.Target(ctx, p.call.Args)
+	if !ok {
+		return p.call.Args
+	}
+	p.tool, p.known = p.turn.declared.View().Tool(name)
+	return args
+}
+
+// measure asks the options what the call costs and concerns.
+func (p *plan) measure(args json.RawMessage) (cost float64, err error) {
+	if !p.known {
+		return 0, nil
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			cost, err = 0, errUnmeasured
+		}
+	}()
+	o := &p.turn.run.runner.opts
+	p.keys = o.Keys(&p.tool, args)
+	if c := o.Cost(&p.tool, args); c > 0 {
+		cost = min(c, maxCost)
+	}
+	return cost, nil
+}
+
+// dispatch takes the call through the door.
+func (p *plan) dispatch(ctx context.Context, b *batch) {
+	returned := false
+	defer func() {
+		if !returned {
+			p.conclude(ctx, tools.ToolResult{}, errEnded)
+		}
+	}()
+	if p.refusal == nil {
+		p.refusal = b.stopped(ctx)
+	}
+	at := ctx
+	if p.refusal != nil {
+		at = context.WithoutCancel(ctx) // only to be refused
+	}
+	e := tools.EntranceFrom(ctx)
+	e = tools.Entrance{Peer: e.Peer, Capabilities: e.Capabilities, Client: e.Client, ClientGone: e.ClientGone, LogLevel: e.LogLevel,
+		CallID: p.turn.run.eventID(p.call.ID), Guard: p.guard, RefuseForged: true}
+	res, err := tools.Invoke(tools.WithEntrance(at, e), p.turn.run.runner.cat, p.call.Name, p.call.Args)
+	returned = true
+	p.conclude(ctx, res, err)
+}
+
+// guard is what the turn demands of the call at the door.
+func (p *plan) guard(ctx context.Context, tool *tools.Tool, args json.RawMessage, next tools.Invoker) (tools.ToolResult, error) {
+	if p.refusal != nil {
+		return tools.ToolResult{}, refused(p.refusal)
+	}
+	if !p.turn.permits(ctx, p.call.Name, tool) {
+		return tools.ToolResult{}, &tools.Error{Code: tools.ErrToolNotFound, Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered,
+			Message: "it is not declared in this turn"}
+	}
+	p.ran = tool
+	if p.call.Err != nil {
+		return tools.ToolResult{}, unreadable(p.call.Err)
+	}
+	if err := p.sameDefinition(tool); err != nil {
+		return tools.ToolResult{}, err
+	}
+	args, err := p.arguments(ctx, tool, args)
+	if err != nil {
+		return tools.ToolResult{}, err
+	}
+	inv := &Invocation{ID: p.call.ID, Tool: tool, Args: args, run: p.turn.run, next: next}
+	return p.turn.run.runner.handle(ctx, inv)
+}
+
+// sameDefinition refuses a tool that is not what the model was told any more.
+func (p *plan) sameDefinition(tool *tools.Tool) error {
+	told := &p.tool
+	if !p.known || told.Name != tool.Name {
+		t, ok := p.turn.declared.View().Tool(tool.Name)
+		if !ok {
+			return refused(errChanged)
+		}
+		told = &t
+	}
+	if told.DefinitionDigest != tool.DefinitionDigest {
+		return refused(errChanged)
+	}
+	return nil
+}
+
+// unreadable is the error of a call that could not be read.
+func unreadable(err error) error {
+	if e, ok := err.(*tools.Error); ok {
+		return e
+	}
+	return &tools.Error{Code: tools.ErrToolInvalidArgs, Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered, Err: err}
+}
+
+// refused is the error of a call that is not made.
+func refused(why error) *tools.Error {
+	return &tools.Error{Code: ErrNotRun, Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered, Err: why}
+}
+
+// Why calls are not made, beside limits and the end of the context.
+var (
+	errNotHead    = errors.New("only the first call of a turn is made; call again in the next turn")
+	errBadOther   = errors.New("another call of the turn should not have been made")
+	errChanged    = errors.New("the tool has changed since it was declared; its new declaration comes with the next turn")
+	errEnded      = errors.New("the tool ended its goroutine")
+	errUnmeasured = errors.New("what it costs or concerns could not be told")
+)
+
+// conclude makes the result of the call.
+func (p *plan) conclude(ctx context.Context, res tools.ToolResult, err error) {
+	r := &p.result
+	r.Unwrapped = p.unwrapped
+	if p.ran != nil {
+		r.Tool = p.ran.Name
+	}
+	if err == nil {
+		res, err = p.bounded(ctx, res)
+	}
+	if err == nil {
+		r.Status, r.ToolResult = StatusCompleted, res
+		p.turn.meter().addBytes(size(&res))
+		return
+	}
+	if p.refusal != nil {
+		err = refused(p.refusal)
+	}
+	r.Status = statusOf(ctx, err)
+	if by, ok := context.Cause(ctx).(*exceeded); ok && r.Status == StatusCancelled {
+		err = fmt.Errorf("%w: %w", by, err)
+	}
+	r.Err = err
+	if p.cost > 0 && attempts(err) == 0 {
+		p.turn.meter().refund(p.cost)
+	}
+	r.ToolResult = tools.ToolResult{IsError: true, CallID: res.CallID, Content: []tools.Content{tools.TextContent(p.explain(ctx))}}
+	p.turn.meter().addBytes(size(&r.ToolResult))
+}
+
+// bounded makes a result small.
+func (p *plan) bounded(ctx context.Context, res tools.ToolResult) (out tools.ToolResult, err error) {
+	b := p.turn.run.runner.opts.Bounder
+	if b == nil || p.ran == nil {
+		return res, nil
+	}
+	defer func() {
+		if r := recover(); r != nil {
+			out, err = res, unkept(p.ran.Name, fmt.Errorf("panic: %v", r), res.Attempts)
+		}
+	}()
+	small, err := b.Bound(ctx, p.ran, res)
+	if err != nil {
+		return res, unkept(p.ran.Name, err, res.Attempts)
+	}
+	return small, nil
+}
+
+// unkept says that a result could not be made small, and is withheld.
+func unkept(tool string, err error, attempts int) *tools.Error {
+	return &tools.Error{Tool: tool, Class: tools.ErrClassPermanent, Delivery: tools.Answered, Attempts: attempts,
+		Message: "the call was made, but its result could not be stored", Err: err}
+}
+
+// attempts returns how often the tool was reached.
+func attempts(err error) int {
+	var e *tools.Error
+	if errors.As(err, &e) {
+		return e.Attempts
+	}
+	return 1
+}
+
+// statusOf tells the status of a call that gave no result.
+func statusOf(ctx context.Context, err error) Status {
+	reached := attempts(err) > 0
+	switch ended := ctx.Err() != nil && errors.Is(err, ctx.Err()); {
+	case errors.Is(err, ErrNotRun):
+		return StatusNotRun
+	case ended && reached:
+		return StatusCancelled
+	case ended:
+		return StatusNotRun
+	case reached:
+		return StatusFailed
+	case errors.Is(err, tools.ErrToolNotFound):
+		return StatusUnknown
+	case errors.Is(err, tools.ErrToolInvalidArgs):
+		return StatusInvalid
+	case errors.Is(err, tools.ErrToolDenied), errors.Is(err, tools.ErrToolRejected), errors.Is(err, tools.ErrApprovalExpired),
+		errors.Is(err, tools.ErrIdentityRequired):
+		return StatusDenied
+	}
+	return StatusFailed
+}
