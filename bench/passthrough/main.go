@@ -42,6 +42,10 @@ type relay struct {
 }
 
 func (p *relay) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	// The transport may still look for the end of the body when the answer
+	// begins; without this the server has closed the body by then, and the
+	// answer is cut off.
+	_ = http.NewResponseController(w).EnableFullDuplex()
 	out := r.WithContext(r.Context())
 	u := *r.URL
 	u.Scheme, u.Host = p.origin.Scheme, p.origin.Host

@@ -36,7 +36,7 @@ type options struct {
 
 func main() {
 	var o options
-	flag.StringVar(&o.only, "only", "", "measure only this part: process, relay or start")
+	flag.StringVar(&o.only, "only", "", "measure only this part: process, relay, list or start")
 	flag.StringVar(&o.out, "o", "", "document whose tables are replaced; they are printed as well")
 	flag.IntVar(&o.rounds, "rounds", 6, "rounds, over which a median is taken")
 	flag.IntVar(&o.calls, "calls", 1000, "calls of each contender in a round")
@@ -63,7 +63,7 @@ func run(ctx context.Context, o *options) error {
 	for _, part := range []struct {
 		name    string
 		measure func(context.Context, *options, *bench) (string, error)
-	}{{"process", inProcess}, {"relay", relay}, {"start", start}} {
+	}{{"process", inProcess}, {"relay", relay}, {"list", lists}, {"start", start}} {
 		if o.only != "" && o.only != part.name {
 			continue
 		}

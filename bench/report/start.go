@@ -53,7 +53,65 @@ func start(ctx context.Context, o *options, b *bench) (string, error) {
 			return "", err
 		}
 	}
-	return startTable(field), nil
+	first, err := firstCalls(ctx, o, b)
+	if err != nil {
+		return "", err
+	}
+	return startTable(field) + "\n" + firstTable(first), nil
+}
+
+// firstCall is a program with many tools whose first list and call are awaited.
+type firstCall struct {
+	name string
+	cmd  []string
+	took []time.Duration
+}
+
+// firstCalls measures how soon after its start a program with many tools has
+// listed them and answered a call.
+func firstCalls(ctx context.Context, o *options, b *bench) ([]*firstCall, error) {
+	upstream, err := launch(ctx, b.path("upstream"), "-tools", manyTools)
+	if err != nil {
+		return nil, err
+	}
+	defer upstream.stop()
+	config := b.path("many.yaml")
+	if err := os.WriteFile(config, []byte(upstreamConfig(upstream.url)), 0o600); err != nil {
+		return nil, err
+	}
+	field := []*firstCall{
+		{name: nameBare, cmd: []string{b.path("passthrough"), "-to", upstream.url}},
+		{name: nameToolcrib, cmd: []string{b.path("toolcrib"), "serve", "-c", config, "--listen", "127.0.0.1:0"}},
+	}
+	for range o.starts {
+		for _, f := range field {
+			if err := f.once(ctx); err != nil {
+				return nil, fmt.Errorf("%s: %w", f.name, err)
+			}
+		}
+	}
+	return field, nil
+}
+
+// once starts the program, opens a session, which lists the tools, and makes a
+// call.
+func (f *firstCall) once(ctx context.Context) error {
+	begin := time.Now()
+	p, err := launch(ctx, f.cmd[0], f.cmd[1:]...)
+	if err != nil {
+		return err
+	}
+	defer p.stop()
+	s, err := openStreamable(p.url + "/mcp")
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := s.call(); err != nil {
+		return err
+	}
+	f.took = append(f.took, time.Since(begin))
+	return nil
 }
 
 func (s *starter) once(ctx context.Context) error {

@@ -58,6 +58,19 @@ func startTable(field []*starter) string {
 	return t.String()
 }
 
+func firstTable(field []*firstCall) string {
+	var t strings.Builder
+	fmt.Fprintf(&t, "| start, list of %s tools, and a call | p50 | × bare | target |\n|---|---|---|---|\n", manyTools)
+	for _, f := range field {
+		target := ""
+		if f.name == nameToolcrib {
+			target = "≤ 5"
+		}
+		fmt.Fprintf(&t, "| %s | %.1f ms | %.1f | %s |\n", f.name, median(f.took).Seconds()*1000, over(median(f.took), median(field[0].took)), target)
+	}
+	return t.String()
+}
+
 func micros(d time.Duration) string { return fmt.Sprintf("%d µs", d.Microseconds()) }
 
 func over(a, b time.Duration) float64 {

@@ -1,7 +1,8 @@
 // Command upstream is an MCP server that costs as little as a net/http program
-// can: it has one tool, echo, and answers from prepared bytes. The report puts
-// gateways in front of it, so that they are the limit, and takes it for the
-// bare program that the start of a gateway is compared with.
+// can: it has the tool echo, and others as many as are asked for, and answers
+// from prepared bytes. The report puts gateways in front of it, so that they are
+// the limit, and takes it for the bare program that the start of a gateway is
+// compared with.
 package main
 
 import (
@@ -18,23 +19,26 @@ import (
 
 const (
 	initialized = `,"capabilities":{"tools":{}},"serverInfo":{"name":"canned","version":"1"}}`
-	toolList    = `{"tools":[{"name":"echo","description":"Returns the text that it is given.","inputSchema":` +
-		`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}}]}`
-	unknown = `{"code":-32601,"message":"method not found"}`
+	unknown     = `{"code":-32601,"message":"method not found"}`
 )
 
 func main() {
 	listen := flag.String("listen", "127.0.0.1:0", "host:port to listen on")
+	count := flag.Int("tools", 1, "how many tools there are")
 	flag.Parse()
 	ln, err := net.Listen("tcp", *listen)
 	if err != nil {
 		log.Fatal(err)
 	}
 	fmt.Printf("listening on http://%s\n", ln.Addr())
-	log.Fatal(http.Serve(ln, http.HandlerFunc(serve)))
+	log.Fatal(http.Serve(ln, &server{list: listResult(*count)}))
 }
 
-func serve(w http.ResponseWriter, r *http.Request) {
+// server answers from prepared bytes.
+type server struct{ list []byte }
+
+// ServeHTTP implements http.Handler.
+func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodPost {
 		w.WriteHeader(http.StatusMethodNotAllowed)
 		return
@@ -52,7 +56,12 @@ func serve(w http.ResponseWriter, r *http.Request) {
 	if m.method == "initialize" {
 		w.Header()["Mcp-Session-Id"] = []string{"canned"}
 	}
-	write(w, m.answer(make([]byte, 0, len(body)+128)))
+	answer := m.answer(make([]byte, 0, len(body)+128))
+	if m.method == "tools/list" {
+		write(w, answer, s.list, []byte("}"))
+		return
+	}
+	write(w, answer)
 }
 
 // message is what the server needs of a JSON-RPC message.
@@ -76,6 +85,7 @@ func scan(body []byte) (m message) {
 	return m
 }
 
+// answer appends the answer to m, that to tools/list up to the list itself.
 func (m *message) answer(out []byte) []byte {
 	out = append(append(out, `{"jsonrpc":"2.0","id":`...), m.id...)
 	switch m.method {
@@ -84,7 +94,7 @@ func (m *message) answer(out []byte) []byte {
 		revision, _ := rawjson.Get(m.params, "protocolVersion")
 		out = append(append(append(out, `,"result":{"protocolVersion":`...), revision...), initialized...)
 	case "tools/list":
-		out = append(out, `,"result":`+toolList...)
+		return append(out, `,"result":`...)
 	case "ping":
 		out = append(out, `,"result":{}`...)
 	case "tools/call":
@@ -97,9 +107,15 @@ func (m *message) answer(out []byte) []byte {
 	return append(out, '}')
 }
 
-func write(w http.ResponseWriter, body []byte) {
+func write(w http.ResponseWriter, parts ...[]byte) {
+	length := 0
+	for _, part := range parts {
+		length += len(part)
+	}
 	h := w.Header()
 	h["Content-Type"] = []string{"application/json"}
-	h["Content-Length"] = []string{strconv.Itoa(len(body))}
-	_, _ = w.Write(body) // a client that is gone needs no answer
+	h["Content-Length"] = []string{strconv.Itoa(length)}
+	for _, part := range parts {
+		_, _ = w.Write(part) // a client that is gone needs no answer
+	}
 }
