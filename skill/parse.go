@@ -1,0 +1,192 @@
+package skill
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// declared is a skill as YAML states it.
+type declared struct {
+	Name        string         `yaml:"name"`
+	Description string         `yaml:"description"`
+	Inputs      map[string]any `yaml:"inputs"`
+	Output      any            `yaml:"output"`
+	Tags        []string       `yaml:"tags"`
+	Steps       []declaredStep `yaml:"steps"`
+}
+
+type declaredStep struct {
+	ID     string         `yaml:"id"`
+	Tool   string         `yaml:"tool"`
+	Inputs map[string]any `yaml:"inputs"`
+	Needs  []string       `yaml:"needs"`
+}
+
+// ParseYAML reads one skill:
+//
+//	name: triage
+//	description: File a report where similar ones are.
+//	inputs: {type: object, properties: {title: {type: string}}, required: [title]}
+//	steps:
+//	  - {id: find, tool: tracker_search, inputs: {q: "${{ inputs.title }}"}}
+//	  - {id: open, tool: tracker_create, inputs: {title: "${{ inputs.title }}", like: "${{ steps.find.items[0].id }}"}}
+//	output: ${{ steps.open }}
+//
+// An unknown key is an error. Errors name the file, line and column.
+func ParseYAML(file string, doc []byte) (Skill, error) {
+	var d declared
+	if err := strict(file, doc, &d); err != nil {
+		return Skill{}, err
+	}
+	return d.skill(file)
+}
+
+func strict(file string, doc []byte, into any) error {
+	err := yaml.NewDecoder(bytes.NewReader(doc), yaml.DisallowUnknownField()).Decode(into)
+	return located(file, err, 0)
+}
+
+// located puts the file and the place before what is wrong with a document that
+// begins after a number of lines.
+func located(file string, err error, lines int) error {
+	if err == nil {
+		return nil
+	}
+	var at yaml.Error
+	if errors.As(err, &at) && at.GetToken() != nil {
+		where := at.GetToken().Position
+		return fmt.Errorf("%w: %s:%d:%d: %s", ErrInvalid, file, where.Line+lines, where.Column, at.GetMessage())
+	}
+	return fmt.Errorf("%w: %s: %w", ErrInvalid, file, err)
+}
+
+func (d *declared) skill(file string) (Skill, error) {
+	s := Skill{Name: d.Name, Description: d.Description, Output: d.Output, Tags: d.Tags}
+	if d.Inputs != nil {
+		raw, err := json.Marshal(d.Inputs)
+		if err != nil {
+			return Skill{}, fmt.Errorf("%w: %s: inputs: %w", ErrInvalid, file, err)
+		}
+		s.Inputs = raw
+	}
+	for _, step := range d.Steps {
+		s.Steps = append(s.Steps, Step{ID: step.ID, ToolID: step.Tool, Inputs: step.Inputs, Needs: step.Needs})
+	}
+	if s.Name == "" {
+		return Skill{}, fmt.Errorf("%w: %s: it has no name", ErrInvalid, file)
+	}
+	return s, nil
+}
+
+// fence opens and closes the front matter of a SKILL.md.
+const fence = "---"
+
+// frontMatter is what the front matter of a SKILL.md may say, beside a workflow
+// of our own. Other keys belong to other programs.
+type frontMatter struct {
+	Skill        declared `yaml:",inline"`
+	AllowedTools any      `yaml:"allowed-tools"`
+}
+
+// ParseMarkdown reads a SKILL.md: front matter with name and description, and
+// perhaps allowed-tools, inputs, steps and output, before instructions for a
+// model. A skill without steps can be read and not planned.
+func ParseMarkdown(file string, doc []byte) (Skill, error) {
+	text := strings.ReplaceAll(strings.TrimPrefix(string(doc), "\ufeff"), "\r\n", "\n")
+	rest, ok := strings.CutPrefix(text, fence+"\n")
+	if !ok {
+		return Skill{}, fmt.Errorf("%w: %s:1:1: expected a line of %q, which opens the front matter", ErrInvalid, file, fence)
+	}
+	front, body, ok := strings.Cut("\n"+rest, "\n"+fence+"\n")
+	if !ok {
+		if front, ok = strings.CutSuffix("\n"+rest, "\n"+fence); !ok {
+			return Skill{}, fmt.Errorf("%w: %s: the front matter has no line of %q that closes it", ErrInvalid, file, fence)
+		}
+	}
+	var matter frontMatter
+	if err := yaml.Unmarshal([]byte(front), &matter); err != nil {
+		return Skill{}, located(file, err, 0)
+	}
+	s, err := matter.Skill.skill(file)
+	if err != nil {
+		return Skill{}, err
+	}
+	if s.Uses, err = allowed(matter.AllowedTools); err != nil {
+		return Skill{}, fmt.Errorf("%w: %s: allowed-tools: %w", ErrInvalid, file, err)
+	}
+	s.Instructions = strings.TrimSpace(body)
+	return s, nil
+}
+
+// allowed reads a list of tools, or a text with spaces or commas between them.
+func allowed(v any) ([]string, error) {
+	switch v := v.(type) {
+	case nil:
+		return nil, nil
+	case string:
+		return strings.FieldsFunc(v, func(r rune) bool { return r == ' ' || r == ',' || r == '\n' || r == '\t' }), nil
+	case []any:
+		var names []string
+		for _, e := range v {
+			name, ok := e.(string)
+			if !ok {
+				return nil, fmt.Errorf("expected names, found %v", e)
+			}
+			names = append(names, name)
+		}
+		return names, nil
+	}
+	return nil, fmt.Errorf("expected a list of names")
+}
+
+// Load reads all skills of a folder: each *.yaml and *.yml file, and each
+// SKILL.md in a folder below. They are sorted by name; two of one name are an
+// error.
+func Load(folder fs.FS) ([]Skill, error) {
+	var skills []Skill
+	files := map[string]string{}
+	err := fs.WalkDir(folder, ".", func(file string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		s, ok, err := read(folder, file)
+		if err != nil || !ok {
+			return err
+		}
+		if other, taken := files[s.Name]; taken {
+			return fmt.Errorf("%w: %s: the name %q is that of %s too", ErrInvalid, file, s.Name, other)
+		}
+		files[s.Name] = file
+		skills = append(skills, s)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	slices.SortFunc(skills, func(a, b Skill) int { return strings.Compare(a.Name, b.Name) })
+	return skills, nil
+}
+
+func read(folder fs.FS, file string) (s Skill, ok bool, err error) {
+	parse := ParseYAML
+	switch {
+	case path.Base(file) == "SKILL.md":
+		parse = ParseMarkdown
+	case path.Ext(file) != ".yaml" && path.Ext(file) != ".yml":
+		return s, false, nil
+	}
+	doc, err := fs.ReadFile(folder, file)
+	if err != nil {
+		return s, false, err
+	}
+	s, err = parse(file, doc)
+	return s, err == nil, err
+}
