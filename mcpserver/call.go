@@ -28,6 +28,9 @@ func (s *Server) callTool(ctx context.Context, r *mcpwire.Request) (json.RawMess
 		if err != nil {
 			return answerFailure(ctx, p.name, err)
 		}
+		if res.TaskID != "" {
+			return s.beginTask(ctx, r, p.name, &res)
+		}
 		return encodeResult(&res, s.structuredKinds(ctx, r, p.name))
 	})
 }

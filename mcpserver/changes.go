@@ -153,6 +153,7 @@ func (s *Server) changed(ctx context.Context, sess *mcpwire.Session, shown *[lis
 type wish struct {
 	flags map[string]bool // by notification
 	uris  []string
+	tasks []string // names
 }
 
 // wishes are the members of the filter that ask for changes of lists.
@@ -181,7 +182,9 @@ func readWish(r *mcpwire.Request) (wish, error) {
 	if len(w.uris) > maxWatched {
 		return w, mcpwire.Errorf(mcpwire.CodeInvalidParams, "%s: more than %d resources", r.Method, maxWatched)
 	}
-	return w, nil
+	var err error
+	w.tasks, err = readTaskIDs(r, wanted)
+	return w, err
 }
 
 // acknowledged is the part of a wish that is granted, as it is told.
@@ -195,12 +198,15 @@ func (w *wish) acknowledged() json.RawMessage {
 	if len(w.uris) > 0 {
 		granted["resourceSubscriptions"] = w.uris
 	}
+	if len(w.tasks) > 0 {
+		granted["taskIds"] = w.tasks
+	}
 	ack, _ := json.Marshal(map[string]any{"notifications": granted}) // always encodes
 	return ack
 }
 
 func (w *wish) empty() bool {
-	return len(w.uris) == 0 && !slices.Contains(slices.Collect(maps.Values(w.flags)), true)
+	return len(w.uris)+len(w.tasks) == 0 && !slices.Contains(slices.Collect(maps.Values(w.flags)), true)
 }
 
 // listen answers subscriptions/listen: it acknowledges what it will tell, and
@@ -219,6 +225,8 @@ func (s *Server) listen(ctx context.Context, r *mcpwire.Request) (json.RawMessag
 	}
 	watched := s.watchAll(ctx, &w)
 	defer watched.stop()
+	begun := s.watchTasks(ctx, r, &w)
+	defer begun.stop()
 	if err := r.Notify(ctx, mcpwire.NotifySubscribed, w.acknowledged()); err != nil {
 		return nil, err
 	}
@@ -239,6 +247,12 @@ func (s *Server) listen(ctx context.Context, r *mcpwire.Request) (json.RawMessag
 		case <-watched.wake:
 			for _, params := range watched.updates(s.seen(view.From(ctx, s.cat))) {
 				if err := r.Notify(ctx, notifyResourceUpdated, params); err != nil {
+					return nil, err
+				}
+			}
+		case <-begun.wake:
+			for _, params := range begun.updates() {
+				if err := r.Notify(ctx, notifyTask, params); err != nil {
 					return nil, err
 				}
 			}

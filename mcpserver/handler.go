@@ -20,6 +20,11 @@ const (
 	methodGetPrompt     = "prompts/get"
 	methodComplete      = "completion/complete"
 	methodSetLevel      = "logging/setLevel"
+	methodGetTask       = "tasks/get"
+	methodTaskResult    = "tasks/result"
+	methodListTasks     = "tasks/list"
+	methodCancelTask    = "tasks/cancel"
+	methodUpdateTask    = "tasks/update"
 
 	notifyToolsChanged     = "notifications/tools/list_changed"
 	notifyResourcesChanged = "notifications/resources/list_changed"
@@ -29,8 +34,21 @@ const (
 
 // capabilities are always the same: a source that connects later may bring what
 // is not there yet, and a client asks only once. Until then a list is empty.
-const capabilities = `{"completions":{},"logging":{},"prompts":{"listChanged":true},` +
-	`"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}}`
+const capabilities = `"completions":{},"logging":{},"prompts":{"listChanged":true},` +
+	`"resources":{"listChanged":true,"subscribe":true},"tools":{"listChanged":true}`
+
+// capabilitiesFor are those of the revision of a session. Which of the tools may
+// be a task, each of them says itself.
+func capabilitiesFor(sess *mcpwire.Session) json.RawMessage {
+	more := ""
+	switch {
+	case sess.Era() == mcpwire.EraStateless:
+		more = `,"extensions":{"` + extensionTasks + `":{}}`
+	case sess.Version() >= mcpwire.Version20251125:
+		more = `,"tasks":{"cancel":{},"list":{},"requests":{"tools":{"call":{}}}}`
+	}
+	return json.RawMessage("{" + capabilities + more + "}")
+}
 
 // handler is what the wire sees of a Server.
 type handler struct{ server *Server }
@@ -42,7 +60,7 @@ func (h handler) Describe(ctx context.Context, sess *mcpwire.Session) (*mcpwire.
 		s.welcome(ctx, sess)
 	}
 	return &mcpwire.Description{
-		Capabilities: json.RawMessage(capabilities),
+		Capabilities: capabilitiesFor(sess),
 		Instructions: s.instructions(withSession(ctx, sess)),
 		TTL:          s.opts.ListTTL,
 		CacheScope:   "private",
@@ -81,8 +99,16 @@ func (h handler) ServeMCP(ctx context.Context, r *mcpwire.Request) (json.RawMess
 		return s.listen(ctx, r)
 	case methodSetLevel:
 		return setLevel(r)
+	case methodListTasks:
+		return s.listTasks(ctx, r)
+	case methodGetTask, methodTaskResult, methodCancelTask, methodUpdateTask:
+		return s.task(ctx, r)
 	}
-	return nil, mcpwire.Errorf(mcpwire.CodeMethodNotFound, "method not found: %q", shorten(r.Method, 128))
+	return nil, methodNotFound(r)
+}
+
+func methodNotFound(r *mcpwire.Request) error {
+	return mcpwire.Errorf(mcpwire.CodeMethodNotFound, "method not found: %q", shorten(r.Method, 128))
 }
 
 // shorten cuts what a client sent to at most n bytes, before it is repeated.

@@ -31,7 +31,10 @@ func (s *Server) converse(ctx context.Context, r *mcpwire.Request, p *callParams
 	}
 	peer := newPeer(r, s.capabilities(r))
 	entrance := tools.Entrance{Peer: peer, Meta: p.meta, IdempotencyKey: p.key, Capabilities: peer.capabilities,
-		Client: r.Session.ID(), ClientGone: r.Session.Done(), LogLevel: levelWord(r), Extra: p.extra}
+		Client: r.Session.ID(), ClientGone: r.Session.Done(), LogLevel: levelWord(r), Extra: p.extra, Tasks: s.takesTasks(r, p)}
+	if entrance.Tasks {
+		peer.task = &taskVoice{seal: s.tasks.seal, owner: taskOwnerOf(ctx, r), tool: p.name}
+	}
 	if r.Session.Era() == mcpwire.EraStateful || !peer.capabilities.Any() {
 		defer peer.close()
 		return run(tools.WithEntrance(ctx, entrance))

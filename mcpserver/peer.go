@@ -19,6 +19,8 @@ import (
 type peer struct {
 	capabilities tools.Capabilities
 	session      *mcpwire.Session
+	// task names the task that this is about, if it is about one.
+	task *taskVoice
 
 	mu       sync.Mutex       // held while a note is sent, so that none comes after the answer
 	request  *mcpwire.Request // nil once it is answered
@@ -49,7 +51,7 @@ func (p *peer) Progress(ctx context.Context, n tools.ProgressNote) error {
 		return err
 	}
 	p.progress = n.Progress
-	return p.request.Progress(ctx, params)
+	return p.request.Progress(ctx, p.task.say(params))
 }
 
 // progressParams returns the params of a note without our token: those of an
@@ -80,7 +82,7 @@ func (p *peer) Log(ctx context.Context, l tools.LogNote) error {
 	if err != nil {
 		return err
 	}
-	return p.request.Notify(ctx, mcpwire.NotifyLog, params)
+	return p.request.Notify(ctx, mcpwire.NotifyLog, p.task.say(params))
 }
 
 // logParams returns the params of a message: those of an MCP server as they were
@@ -108,6 +110,7 @@ func logParams(l tools.LogNote) (json.RawMessage, error) {
 // call while that lasts. The stateless era has no place for it once the call is
 // over.
 func (p *peer) Notify(ctx context.Context, method string, params json.RawMessage) error {
+	params = p.task.say(params)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	switch {
@@ -132,7 +135,7 @@ func (p *peer) Ask(ctx context.Context, q tools.Question) (tools.Answer, error) 
 	if request == nil {
 		return tools.Answer{}, unanswered(tools.ErrAskUnsupported, q, "the call has been answered")
 	}
-	result, err := request.Call(ctx, q.Method, q.Params)
+	result, err := request.Call(ctx, q.Method, p.task.say(q.Params))
 	var refusal *mcpwire.Error
 	switch {
 	case err == nil:

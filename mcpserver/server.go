@@ -94,12 +94,13 @@ type Server struct {
 	lists    [listCount]formats
 	audience audience
 	parked   parking
+	tasks    *tasks
 	logger   *slog.Logger
 }
 
 // New returns a server of cat. It must be closed with Shutdown.
 func New(cat tools.LiveCatalog, opts *Options) *Server {
-	s := &Server{cat: cat}
+	s := &Server{cat: cat, tasks: newTasks()}
 	if opts != nil {
 		s.opts = *opts
 	}
@@ -122,6 +123,7 @@ func New(cat tools.LiveCatalog, opts *Options) *Server {
 		SessionIdle:     s.opts.SessionIdle,
 		MaxSessions:     s.opts.MaxSessions,
 		SessionOpened:   sessionOpened,
+		SessionClosed:   func(sess *mcpwire.Session) { s.tasks.forgetSession(sess.Principal(), sess.ID()) },
 		Logger:          s.logger,
 	})
 	s.audience.start(s)

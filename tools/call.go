@@ -214,6 +214,14 @@ func digestArgs(args json.RawMessage) string {
 	return hex.EncodeToString(sum[:])
 }
 
+// Peer returns the way back to whoever waits for the call's answer, or nil.
+func (c *Call) Peer() Peer {
+	if c == nil {
+		return nil
+	}
+	return c.peer
+}
+
 // Progress tells the caller how far the call is. Without a caller that wants
 // to know, it does nothing.
 func (c *Call) Progress(ctx context.Context, p ProgressNote) error {
@@ -244,6 +252,20 @@ func (c *Call) Ask(ctx context.Context, q Question) (Answer, error) {
 		defer a.resume()
 	}
 	return c.peer.Ask(ctx, q)
+}
+
+// Suspend stops the time limit of the attempt while a person is waited for, until
+// the function that it returns is called.
+func (c *Call) Suspend() (resume func()) {
+	if c == nil {
+		return func() {}
+	}
+	a := c.running.Load()
+	if a == nil {
+		return func() {}
+	}
+	a.pause()
+	return a.resume
 }
 
 // Notify passes a notification of MCP on to the caller's client, for what belongs
@@ -299,6 +321,13 @@ type (
 // the idempotency key, the _meta, or what else the request says.
 func WithEntrance(ctx context.Context, e Entrance) context.Context {
 	return context.WithValue(ctx, entranceKey{}, &e)
+}
+
+// Call returns a call that no catalog runs, for what a Companion asks or hears
+// on the way.
+func (e Entrance) Call() *Call {
+	return &Call{ID: e.CallID, IdempotencyKey: e.IdempotencyKey, Meta: e.Meta, Capabilities: e.Capabilities, Client: e.Client,
+		ClientGone: e.ClientGone, LogLevel: e.LogLevel, Extra: e.Extra, Tasks: e.Tasks, peer: e.Peer}
 }
 
 // EntranceFrom returns the entrance that WithEntrance set on the context, for

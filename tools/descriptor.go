@@ -53,6 +53,21 @@ type Companion interface {
 	Subscribe(ctx context.Context, uri string, updated func(params json.RawMessage)) (stop func(), err error)
 }
 
+// TaskKeeper is a Companion whose tools may give a task of MCP in place of a
+// result (ToolResult.TaskID), when the call says that its caller takes one.
+// Whoever uses it has made sure that the task is the caller's.
+type TaskKeeper interface {
+	Companion
+	// Task passes tasks/get, tasks/result, tasks/update or tasks/cancel on,
+	// whose params name the task as the source does. The Entrance on ctx says
+	// who asks; what the source says and asks meanwhile goes to its Peer.
+	Task(ctx context.Context, method string, params json.RawMessage) (json.RawMessage, error)
+	// WatchTask has updated called with the params of each notifications/tasks
+	// about a task, until stop is called. ctx bounds the subscribing alone.
+	// updated must not block.
+	WatchTask(ctx context.Context, id string, updated func(params json.RawMessage)) (stop func(), err error)
+}
+
 // DescriptorOption configures a tool at registration. Every driver takes the
 // same options.
 type DescriptorOption func(*descriptorConfig)

@@ -21,8 +21,11 @@ func (b *binding) checkOutput(res *ToolResult) error {
 		}
 		res.Structured = raw
 	}
-	if b.out == nil || res.IsError || !b.policy.Validate.out() {
+	if b.out == nil || res.IsError || res.TaskID != "" || !b.policy.Validate.out() {
 		return b.checkWellFormed(res, false)
+	}
+	if res.Structured == nil && len(res.Artifacts) > 0 {
+		return b.checkWellFormed(res, false) // it was kept aside as it came
 	}
 	if res.Structured == nil {
 		return invalidOutput(errors.New("the tool declares an output schema and gave no structured result"))

@@ -24,6 +24,9 @@ type ToolResult struct {
 	Content []Content
 	// Structured is Value, or an MCP result's structuredContent, as JSON.
 	Structured json.RawMessage
+	// TaskID is the source's name of the task of MCP that goes on in place of a
+	// result, which then has nothing but Wire and Meta; empty for a result.
+	TaskID string
 	// Artifacts names large parts that are kept elsewhere.
 	Artifacts []ArtifactRef
 	// IsError says that the tool was reached and answers that it failed. It

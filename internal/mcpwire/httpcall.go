@@ -56,6 +56,8 @@ func routedName(method string, params []byte) string {
 		key = "name"
 	case "resources/read":
 		key = "uri"
+	case "tasks/get", "tasks/update", "tasks/cancel":
+		key = "taskId"
 	default:
 		return ""
 	}

@@ -67,7 +67,7 @@ func (x *exchange) checkRouting(f Frame) error {
 		return err
 	}
 	switch f.Method {
-	case "tools/call", "prompts/get", "resources/read":
+	case "tools/call", "prompts/get", "resources/read", "tasks/get", "tasks/update", "tasks/cancel":
 		return x.sameHeader(HeaderName, routedName(f.Method, f.Params))
 	}
 	return nil

@@ -146,14 +146,11 @@ func (s *Server) askFailure(ctx context.Context, tool string, err error) error {
 	return e
 }
 
-// extensionTasks is the extension that this module does not carry: a server
-// that believed it would answer a call with a task.
-const extensionTasks = "io.modelcontextprotocol/tasks"
-
-// carried is the ClientCapabilities object for a caller: what it declares and
-// can be asked through this module. It is nil for a caller that declares
-// nothing.
-func carried(c tools.Capabilities) json.RawMessage {
+// carried is the ClientCapabilities object for the caller of a call: what it
+// declares and can be asked through this module. It is nil for a caller that
+// declares nothing. A server that believed in tasks would answer with one.
+func carried(call *tools.Call) json.RawMessage {
+	c := call.Capabilities
 	if !c.Any() && len(c.Declared) == 0 {
 		return nil
 	}
@@ -174,11 +171,21 @@ func carried(c tools.Capabilities) json.RawMessage {
 		out = append(comma(out), `"roots":{}`...)
 	}
 	if v, ok := rawjson.Get(c.Declared, "extensions"); ok && rawjson.KindOf(v) == rawjson.KindObject {
-		if v, err := rawjson.Delete(v, extensionTasks); err == nil {
-			out = append(append(comma(out), `"extensions":`...), v...)
+		if !call.Tasks {
+			v = without(v, extensionTasks)
 		}
+		out = append(append(comma(out), `"extensions":`...), v...)
 	}
 	return append(out, '}')
+}
+
+// without returns an object without a member.
+func without(obj json.RawMessage, key string) json.RawMessage {
+	rest, err := rawjson.Delete(obj, key)
+	if err != nil {
+		return json.RawMessage("{}")
+	}
+	return rest
 }
 
 func elicitation(c tools.Capabilities) string {

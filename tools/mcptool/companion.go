@@ -44,7 +44,7 @@ func (s *Server) complete(ctx context.Context, params json.RawMessage) (json.Raw
 	if err != nil {
 		return nil, err
 	}
-	from := tools.EntranceFrom(ctx)
+	from := tools.EntranceFrom(ctx).Call()
 	opts := &mcpwire.CallOptions{}
 	switch {
 	case conn.era == mcpwire.EraStateful:
@@ -53,9 +53,7 @@ func (s *Server) complete(ctx context.Context, params json.RawMessage) (json.Raw
 	case conn.logs && from.LogLevel != "":
 		opts.Meta = fmt.Appendf(nil, `{%q:%q}`, mcpwire.MetaLogLevel, from.LogLevel)
 	}
-	if from.Peer != nil {
-		s.relayNotes(ctx, opts, s.lanes.shared, peerListener{from.Peer})
-	}
+	s.relayNotes(ctx, opts, s.lanes.shared, from)
 	raw, err := conn.call(ctx, methodComplete, params, opts)
 	if errors.Is(err, &RPCError{Code: mcpwire.CodeMethodNotFound}) && !declares(conn.client.Server(), "completions") {
 		return noCompletion, nil

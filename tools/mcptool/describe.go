@@ -133,7 +133,9 @@ func (s *Server) describe(d definition) tools.ToolDescriptor {
 		t.Title, _ = rawjson.Unquote(title)
 	}
 	remote := newRemoteTool(t, s.cfg.LogLevel)
-	return s.options.Descriptor(t, remote.invoker(s))
+	desc := s.options.Descriptor(t, remote.invoker(s))
+	desc.Companion = s
+	return desc
 }
 
 func (s *Server) policy(sourceName string) tools.ToolPolicy {

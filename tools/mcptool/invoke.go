@@ -23,21 +23,21 @@ func (t *remoteTool) invoker(s *Server) tools.Invoker {
 		}
 		var input []byte
 		for round := 0; ; round++ {
-			raw, era, err := s.send(ctx, t, args, input)
+			answer, err := s.send(ctx, t, args, input)
 			if t.kind == tools.KindResourceTemplate && isNoResource(err) {
 				return tools.ToolResult{}, t.noResource()
 			}
 			if err != nil {
 				return tools.ToolResult{}, s.failure(ctx, t.name, "calling the tool", err)
 			}
-			result, err := t.result(raw, era)
+			result, err := s.result(ctx, t, &answer)
 			if err == nil {
 				return result, nil
 			}
 			if err != errInputRequired || round >= maxRounds {
 				return tools.ToolResult{}, s.answerFailure(t.name, err)
 			}
-			if input, err = s.askFor(ctx, t, raw); err != nil {
+			if input, err = s.askFor(ctx, t, answer.raw); err != nil {
 				return tools.ToolResult{}, err
 			}
 		}
@@ -57,15 +57,27 @@ func isNoResource(err error) bool {
 	return errors.As(err, &rpc) && (rpc.Code == mcpwire.CodeResourceNotFound || rpc.Code == mcpwire.CodeInvalidParams)
 }
 
+// An answer is what a server gave, in which era, and to whose connection.
+type answer struct {
+	raw   json.RawMessage
+	era   mcpwire.Era
+	scope scope
+}
+
 // result returns the views of the answer to a call.
-func (t *remoteTool) result(raw json.RawMessage, era mcpwire.Era) (tools.ToolResult, error) {
+func (s *Server) result(ctx context.Context, t *remoteTool, a *answer) (tools.ToolResult, error) {
 	switch t.kind {
 	case tools.KindTool:
-		return resultOf(raw, era)
+		call := tools.CallFrom(ctx)
+		r, err := resultOf(a.raw, a.era, asksForTask(call))
+		if err == nil && r.TaskID != "" {
+			return s.begun(call, a.scope, r)
+		}
+		return r, err
 	case tools.KindPrompt:
-		return resultOfPrompt(raw)
+		return resultOfPrompt(a.raw)
 	}
-	return resultOfRead(raw)
+	return resultOfRead(a.raw)
 }
 
 // params returns the params of a call; the arguments are the bytes they are.
@@ -115,11 +127,11 @@ func asksForLogs(p mcpwire.Peer) bool {
 // send sends one call and returns the result as it came. A call that certainly
 // was not delivered because the session or the child is gone is sent on the
 // connection that follows: it is still the first that reaches the server.
-func (s *Server) send(ctx context.Context, t *remoteTool, args json.RawMessage, input []byte) (json.RawMessage, mcpwire.Era, error) {
+func (s *Server) send(ctx context.Context, t *remoteTool, args json.RawMessage, input []byte) (answer, error) {
 	call := tools.CallFrom(ctx)
 	l, err := s.lanes.take(ctx, call)
 	if err != nil {
-		return nil, 0, err
+		return answer{}, err
 	}
 	if !l.everybodys() {
 		defer s.lanes.release(l)
@@ -127,7 +139,7 @@ func (s *Server) send(ctx context.Context, t *remoteTool, args json.RawMessage, 
 	for again := true; ; again = false {
 		conn, err := l.get(ctx, false)
 		if err != nil {
-			return nil, 0, err
+			return answer{}, err
 		}
 		switch {
 		case call == nil:
@@ -140,7 +152,7 @@ func (s *Server) send(ctx context.Context, t *remoteTool, args json.RawMessage, 
 		raw, err := conn.call(ctx, t.method, params, s.callOptions(ctx, l, t, params, conn.era))
 		lost := mcpwire.DeliveryOf(err) == mcpwire.NotDelivered && !conn.alive()
 		if !lost || !again || ctx.Err() != nil {
-			return raw, conn.era, err
+			return answer{raw, conn.era, l.scope}, err
 		}
 	}
 }
@@ -166,16 +178,22 @@ func (s *Server) callOptions(ctx context.Context, l *lane, t *remoteTool, params
 	if rawjson.KindOf(call.Meta) == rawjson.KindObject {
 		opts.Meta = metaFor(era, call.Meta)
 	}
+	s.connectCaller(ctx, opts, l, era, call)
+	return opts
+}
+
+// connectCaller lets the server speak to the caller of a request, and know what
+// it can be asked.
+func (s *Server) connectCaller(ctx context.Context, opts *mcpwire.CallOptions, l *lane, era mcpwire.Era, call *tools.Call) {
 	s.relayNotes(ctx, opts, l, call)
 	switch {
 	case era == mcpwire.EraStateless:
-		opts.Capabilities = carried(call.Capabilities)
+		opts.Capabilities = carried(call)
 	case l.scope.capabilities != "":
 		opts.Request = func(asked context.Context, q *mcpwire.ServerRequest) (json.RawMessage, error) {
 			return s.askCaller(asked, flight{ctx, call}, q)
 		}
 	}
-	return opts
 }
 
 // metaFor is the caller's _meta for a server of an era. The level of log messages
@@ -201,8 +219,15 @@ func (t *remoteTool) header(s *Server, params json.RawMessage, era mcpwire.Era) 
 // extraMembers are the members of the caller's own request that are not known
 // here, each behind a comma.
 func extraMembers(call *tools.Call) []byte {
-	if call == nil || len(call.Extra) <= len("{}") {
+	if call == nil || len(call.Extra) == 0 {
 		return nil
 	}
-	return append([]byte{','}, call.Extra[1:len(call.Extra)-1]...)
+	extra := call.Extra
+	if !call.Tasks {
+		extra = without(extra, "task")
+	}
+	if len(extra) <= len("{}") {
+		return nil
+	}
+	return append([]byte{','}, extra[1:len(extra)-1]...)
 }

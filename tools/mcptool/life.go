@@ -125,10 +125,12 @@ func (s *Server) dial(ctx context.Context, version string, l *lane) (*mcpwire.Cl
 	switch {
 	case l == nil && s.cfg.Session == SessionPerSession:
 		opts.Capabilities, opts.OnRequest = everything, nobodyAsked
-	case l != nil && l.scope.capabilities != "":
+	case l != nil:
+		opts.OnNotification = s.heard(l)
+	}
+	if l != nil && l.scope.capabilities != "" {
 		opts.Capabilities = json.RawMessage(l.scope.capabilities)
 		opts.OnRequest = s.request(l)
-		opts.OnNotification = s.heard(l)
 	}
 	return s.connect(ctx, opts)
 }
@@ -225,6 +227,8 @@ func (s *Server) notified(method string, params json.RawMessage) {
 		s.changes.mark()
 	case notifyUpdated:
 		s.subscribed.tell(params)
+	case notifyTaskStatus:
+		s.taskNotice(s.shared.ctx, scope{}, params, nil)
 	case mcpwire.NotifyLog:
 		s.log.Debug("message of the server", "params", bound(s.secrets.clean(string(params)), maxStderrLine))
 	}

@@ -18,16 +18,6 @@ type listener interface {
 	Notify(ctx context.Context, method string, params json.RawMessage) error
 }
 
-// A peerListener is who asks for something around a call.
-type peerListener struct{ tools.Peer }
-
-func (p peerListener) Notify(ctx context.Context, method string, params json.RawMessage) error {
-	if n, ok := p.Peer.(tools.NotifiedPeer); ok {
-		return n.Notify(ctx, method, params)
-	}
-	return nil
-}
-
 // relayNotes passes on to to what a server says on the stream of a request.
 func (s *Server) relayNotes(ctx context.Context, opts *mcpwire.CallOptions, l *lane, to listener) {
 	opts.Progress = func(params json.RawMessage) {
@@ -41,6 +31,8 @@ func (s *Server) relayNotes(ctx context.Context, opts *mcpwire.CallOptions, l *l
 			s.elicited(l, params)
 		case notifyToolsChanged, notifyResourcesChanged, notifyPromptsChanged, notifyUpdated:
 			s.notified(method, params)
+		case notifyTaskStatus:
+			s.taskNotice(ctx, l.scope, params, to)
 		case mcpwire.NotifyProgress, mcpwire.NotifySubscribed: // of something that is over, or never was
 		default:
 			s.dropped(to.Notify(ctx, method, params))

@@ -17,15 +17,22 @@ var (
 )
 
 // resultOf returns the views of a tools/call result, which stays whole in Wire.
-// Nothing large is copied but the text of a result that is all text.
-func resultOf(raw json.RawMessage, era mcpwire.Era) (tools.ToolResult, error) {
+// Nothing large is copied but the text of a result that is all text. A task in
+// place of a result names itself so, or is taken for one that was asked for.
+func resultOf(raw json.RawMessage, era mcpwire.Era, taskAsked bool) (tools.ToolResult, error) {
 	r := tools.ToolResult{Wire: raw}
 	if rawjson.KindOf(raw) != rawjson.KindObject {
 		return r, errNoResult
 	}
+	var taskID json.RawMessage
+	isTask := false
 	it := rawjson.Object(raw)
 	for it.Next() {
 		switch {
+		case it.KeyIs("taskId"):
+			taskID = it.Value()
+		case it.KeyIs("task") && taskAsked:
+			taskID, isTask = rawjson.Get(it.Value(), "taskId")
 		case it.KeyIs("content"):
 			r.Content = blocks(it.Value())
 		case it.KeyIs("structuredContent"):
@@ -35,13 +42,21 @@ func resultOf(raw json.RawMessage, era mcpwire.Era) (tools.ToolResult, error) {
 		case it.KeyIs("_meta"):
 			r.Meta = metaOf(it.Value())
 		case it.KeyIs("resultType"):
-			if isInputRequired(it.Value()) {
+			switch kind, _ := rawjson.Unquote(it.Value()); kind {
+			case "input_required":
 				return r, errInputRequired
+			case "task":
+				isTask = true
 			}
 		}
 	}
 	if it.Err() != nil {
 		return r, errNoResult
+	}
+	if isTask {
+		if r.TaskID, _ = rawjson.Unquote(taskID); r.TaskID == "" {
+			return r, errNoResult
+		}
 	}
 	if era == mcpwire.EraStateful { // where structured content is an object, and null stands for none
 		r.Structured = notNull(r.Structured)

@@ -9,7 +9,7 @@ import (
 
 func TestNullIsStructuredWhereAnyTypeIs(t *testing.T) {
 	t.Parallel()
-	r, err := resultOf(json.RawMessage(`{"structuredContent":null}`), mcpwire.EraStateless)
+	r, err := resultOf(json.RawMessage(`{"structuredContent":null}`), mcpwire.EraStateless, false)
 	if raw, ok := r.Value.(json.RawMessage); err != nil || !ok || string(raw) != "null" {
 		t.Errorf("Value = %#v, %v", r.Value, err)
 	}
@@ -24,7 +24,7 @@ func FuzzResult(f *testing.F) {
 		if !json.Valid(raw) {
 			return
 		}
-		r, err := resultOf(raw, mcpwire.EraStateful)
+		r, err := resultOf(raw, mcpwire.EraStateful, false)
 		if err != nil {
 			return
 		}

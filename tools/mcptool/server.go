@@ -30,6 +30,7 @@ type Server struct {
 	shared     *uplink
 	lanes      lanes
 	subscribed subscriptions
+	tasks      taskCallers
 	// stateless says that the server is of the era without sessions, as far as
 	// is known.
 	stateless atomic.Bool

@@ -66,7 +66,7 @@ func (m Session) scopeOf(ctx context.Context, call *tools.Call, stateless bool) 
 	}
 	s.client = call.Client
 	if !stateless && call.Capabilities.Any() {
-		s.capabilities = string(carried(call.Capabilities))
+		s.capabilities = string(carried(call))
 		s.lone = call.Client == ""
 	}
 	return s
@@ -126,18 +126,30 @@ const notifyElicited = "notifications/elicitation/complete"
 // heard takes what belongs to no call's own stream.
 func (s *Server) heard(l *lane) func(string, json.RawMessage) {
 	return func(method string, params json.RawMessage) {
-		if method == notifyElicited {
+		switch method {
+		case notifyElicited:
 			s.elicited(l, params)
-			return
+		case notifyTaskStatus:
+			s.taskNotice(l.ctx, l.scope, params, nil)
+		case notifyToolsChanged, notifyResourcesChanged, notifyPromptsChanged, notifyUpdated, mcpwire.NotifyLog, mcpwire.NotifyProgress:
+			s.notified(method, params)
+		default:
+			s.tellClient(l, method, params)
 		}
-		s.notified(method, params)
 	}
 }
 
 // elicited passes the notification on to the caller, unless several share the
 // connection.
 func (s *Server) elicited(l *lane, params json.RawMessage) {
-	if l == nil || l.everybodys() || l.scope.capabilities == "" {
+	if l != nil && l.scope.capabilities != "" {
+		s.tellClient(l, notifyElicited, params)
+	}
+}
+
+// tellClient passes on to the client of a connection what is for it alone.
+func (s *Server) tellClient(l *lane, method string, params json.RawMessage) {
+	if l.everybodys() || l.scope.client == "" && !l.scope.lone {
 		return
 	}
 	l.mu.Lock()
@@ -145,7 +157,7 @@ func (s *Server) elicited(l *lane, params json.RawMessage) {
 	l.mu.Unlock()
 	ctx, cancel := context.WithTimeout(l.ctx, notifyWait)
 	defer cancel()
-	s.dropped(call.Notify(ctx, notifyElicited, params))
+	s.dropped(call.Notify(ctx, method, params))
 }
 
 // follow asks for log messages from the level on that the caller wants, where

@@ -299,7 +299,7 @@ func TestWhatIsCarried(t *testing.T) {
 		`{"sampling":{"tools":{}},"roots":{},"extensions":{"x/y":{}}}`: {Sampling: true, Roots: true,
 			Declared: json.RawMessage(`{"sampling":{"tools":{}},"roots":{"listChanged":true},"extensions":{"x/y":{},"io.modelcontextprotocol/tasks":{}},"other":1}`)},
 	} {
-		if got := string(carried(c)); got != want {
+		if got := string(carried(&tools.Call{Capabilities: c})); got != want {
 			t.Errorf("%+v: %s, want %s", c, got, want)
 		}
 	}
