@@ -24,6 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type crib struct {
 	t   *testing.T
 	cat tools.LiveCatalog
+	bus *events.Bus
 	sub *events.Subscription
 }
 
@@ -34,7 +35,7 @@ func newCrib(t *testing.T, opts ...tools.CatalogOption) *crib {
 		t.Fatal(err)
 	}
 	bus := events.NewBus(registry)
-	c := &crib{t: t, sub: bus.Subscribe(events.Filter{}, &events.SubscribeOptions{Buffer: 10_000})}
+	c := &crib{t: t, bus: bus, sub: bus.Subscribe(events.Filter{}, &events.SubscribeOptions{Buffer: 10_000})}
 	t.Cleanup(c.sub.Close)
 	opts = append(opts, tools.WithEvents(bus), tools.WithLogger(slog.New(slog.NewTextHandler(io.Discard, nil))))
 	c.cat = tools.NewCatalog(opts...).(tools.LiveCatalog)

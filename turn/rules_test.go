@@ -154,7 +154,10 @@ func TestValidateToolNameExists(t *testing.T) {
 func TestValidateArgumentsAgainstTheInputSchema(t *testing.T) {
 	ran := 0
 	c := newCrib(t).add(tools.Tool{Name: "a", ArgsSchema: json.RawMessage(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)},
-		func(context.Context, json.RawMessage) (tools.ToolResult, error) { ran++; return tools.ToolResult{}, nil })
+		func(context.Context, json.RawMessage) (tools.ToolResult, error) {
+			ran++
+			return tools.ToolResult{}, nil
+		})
 	results := c.execute(nil, call("1", "a", `{"n":"secret text"}`), call("2", "a", `{}`), call("3", "a", `{"n":1}`))
 	want(t, results, turn.StatusInvalid, turn.StatusInvalid, turn.StatusCompleted)
 	if r := results[0]; ran != 1 || !errors.Is(r.Err, tools.ErrToolInvalidArgs) || strings.Contains(r.Text(), "secret text") || !strings.Contains(r.Text(), "/n") {
@@ -166,7 +169,10 @@ func TestValidateArgumentsAgainstTheInputSchema(t *testing.T) {
 // unknown as one that does not exist, also to a model that remembers it.
 func TestValidateAgainstTheToolsAdvertisedInThisTurn(t *testing.T) {
 	ran := 0
-	count := func(context.Context, json.RawMessage) (tools.ToolResult, error) { ran++; return tools.ToolResult{}, nil }
+	count := func(context.Context, json.RawMessage) (tools.ToolResult, error) {
+		ran++
+		return tools.ToolResult{}, nil
+	}
 	c := newCrib(t).add(tools.Tool{Name: "first"}, count)
 	tn := c.begin(caller(), nil)
 	c.add(tools.Tool{Name: "later"}, count).add(tools.Tool{Name: "hidden", AuthScopes: []string{"admin"}}, count)
@@ -190,7 +196,10 @@ func TestValidateAgainstTheToolsAdvertisedInThisTurn(t *testing.T) {
 
 func TestWhatWasAdvertisedIsCheckedAgainAtExecution(t *testing.T) {
 	ran := 0
-	count := func(context.Context, json.RawMessage) (tools.ToolResult, error) { ran++; return tools.ToolResult{}, nil }
+	count := func(context.Context, json.RawMessage) (tools.ToolResult, error) {
+		ran++
+		return tools.ToolResult{}, nil
+	}
 	c := newCrib(t)
 	for _, name := range []string{"same", "gone", "changed", "quarantined"} {
 		c.add(tools.Tool{Name: name, Description: "as declared"}, count)
@@ -352,7 +361,10 @@ func TestExecutionLifecycle(t *testing.T) {
 	}
 	results := c.execute(&turn.Options{Middleware: []turn.Middleware{
 		around,
-		turn.Before(func(_ context.Context, inv *turn.Invocation) error { note("before " + inv.Tool.Name + " " + inv.ID); return nil }),
+		turn.Before(func(_ context.Context, inv *turn.Invocation) error {
+			note("before " + inv.Tool.Name + " " + inv.ID)
+			return nil
+		}),
 		turn.After(func(_ context.Context, _ *turn.Invocation, res *tools.ToolResult) error {
 			note("after " + string(res.Structured))
 			return nil
@@ -549,7 +561,9 @@ func (s *shelf) Bound(_ context.Context, tool *tools.Tool, res tools.ToolResult)
 
 func TestLargeOutputsAreStoredAsArtifacts(t *testing.T) {
 	large := json.RawMessage(`"` + strings.Repeat("x", 200) + `"`)
-	give := func(context.Context, json.RawMessage) (tools.ToolResult, error) { return tools.ToolResult{Value: large}, nil }
+	give := func(context.Context, json.RawMessage) (tools.ToolResult, error) {
+		return tools.ToolResult{Value: large}, nil
+	}
 	c := newCrib(t).add(tools.Tool{Name: "large"}, give).add(tools.Tool{Name: "broken"}, give).add(tools.Tool{Name: "small"}, nil)
 	s := &shelf{kept: map[string][]byte{}}
 	results := c.execute(&turn.Options{Bounder: s, Concurrency: 1}, call("1", "large", `{}`), call("2", "small", `{}`), call("3", "broken", `{}`))

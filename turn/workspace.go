@@ -23,9 +23,10 @@ import (
 // What it takes for a file name is every string among the arguments, at any
 // depth, that is absolute, begins with "~" or "file:", or has an element "..", and
 // the value of an argument that is called like one (path, file, dir, cwd, …).
-// Relative names are below the root. Links are followed as far as they exist on
-// this machine. A tool that keeps to its root by itself is safer; this is for
-// those that do not.
+// What an argument called content, text, query or the like holds is not looked at,
+// nor are lines of a shell. Relative names are below the root. Links are followed
+// as far as they exist on this machine. A tool that keeps to its root by itself is
+// safer; this is for those that do not.
 func Workspace(root string) Middleware {
 	return Before(func(_ context.Context, inv *Invocation) error {
 		s := &inv.Tool.Safety
@@ -60,21 +61,35 @@ func inside(root string, args []byte) error {
 		if !ok {
 			return nil
 		}
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(root, name)
+		for _, name := range []string{name, strings.ReplaceAll(name, `\`, "/")} {
+			if !filepath.IsAbs(name) {
+				name = filepath.Join(root, name)
+			}
+			name = filepath.Clean(name)
+			if !below(root, name) || !below(real, resolved(name)) {
+				return fmt.Errorf("%w: the argument %q", errOutside, shorten(key))
+			}
 		}
-		if below(root, filepath.Clean(name)) && below(real, resolved(filepath.Clean(name))) {
-			return nil
-		}
-		return fmt.Errorf("%w: the argument %q", errOutside, shorten(key))
+		return nil
 	})
 }
 
-// fileWords are what arguments that hold file names are called.
-var fileWords = []string{"path", "file", "filename", "filepath", "dir", "directory", "folder", "cwd", "root", "source", "destination", "target", "paths", "files"}
+// What arguments that hold file names are called, and what those that hold text
+// are.
+const (
+	fileWords = " path paths file files filename filepath dir directory folder cwd root source destination target "
+	textWords = " content contents text body message description comment query pattern regex string str value "
+)
+
+// longestName is the longest name of a file, in bytes.
+const longestName = 4096
 
 // fileName returns the file that a string among the arguments names, if it does.
 func fileName(key, text string) (string, bool) {
+	word := " " + strings.ToLower(key[strings.LastIndexAny(key, "_-.")+1:]) + " "
+	if strings.Contains(textWords, word) || len(text) > longestName || strings.Contains(text, "\n") {
+		return "", false
+	}
 	if rest, ok := strings.CutPrefix(text, "file:"); ok {
 		if u, err := url.Parse(text); err == nil && u.Path != "" {
 			return u.Path, true
@@ -87,8 +102,7 @@ func fileName(key, text string) (string, bool) {
 	if filepath.IsAbs(text) || slices.Contains(strings.FieldsFunc(text, isSlash), "..") {
 		return text, true
 	}
-	last := strings.ToLower(key[strings.LastIndexAny(key, "_-.")+1:])
-	return text, slices.Contains(fileWords, last) && !strings.Contains(text, "://")
+	return text, strings.Contains(fileWords, word) && !strings.Contains(text, "://")
 }
 
 func isSlash(r rune) bool { return r == '/' || r == '\\' }
