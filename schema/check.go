@@ -12,12 +12,12 @@ import (
 // the common keywords. The error is a [*DocumentError] or an [*Error].
 func (s *Schema) Check(doc []byte) error {
 	c := s.pool.Get().(*checker)
-	ok := c.pass(s.root, doc)
-	if ok {
+	root := s.nodes()
+	if c.pass(root, doc) {
 		s.release(c)
 		return nil
 	}
-	err := c.failure(s.root, doc)
+	err := c.failure(root, doc)
 	s.release(c)
 	return err
 }

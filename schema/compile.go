@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -60,10 +61,12 @@ type Options struct {
 // A Schema is a compiled JSON Schema. It is immutable and safe for concurrent
 // use.
 type Schema struct {
-	raw     json.RawMessage
-	root    *node
-	pool    sync.Pool // of *checker
-	trivial bool
+	raw json.RawMessage
+	// root is made at the first check of a schema that is known to be valid
+	// before: most tools of a large catalog are never called.
+	root  atomic.Pointer[node]
+	draft Draft     // of a schema without $schema
+	pool  sync.Pool // of *checker
 }
 
 // baseURL is what relative references of a schema without an absolute $id
@@ -78,14 +81,18 @@ func Compile(raw json.RawMessage, opts *Options) (*Schema, error) {
 	}
 	raw = bytes.Clone(rawjson.Trim(raw))
 	if len(raw) == 0 {
-		return newSchema(nil, anyNode), nil
+		return newSchema(nil, anyNode, opts), nil
 	}
 	if err := checkText(raw); err != nil {
 		return nil, err
 	}
-	if common, ok := readCommon(raw, opts); ok {
-		if all := reachable(common); !hasInPlaceCycle(all) {
-			return newSchema(raw, translate(common, all, false)), nil
+	verdict := survey(raw, opts)
+	if verdict == common {
+		return newSchema(raw, nil, opts), nil
+	}
+	if verdict == early {
+		if root := nodesOfCommon(raw, opts); root != nil {
+			return newSchema(raw, root, opts), nil
 		}
 	}
 	full, err := compileFull(raw, opts)
@@ -93,13 +100,43 @@ func Compile(raw json.RawMessage, opts *Options) (*Schema, error) {
 		return nil, err
 	}
 	all := reachable(full)
-	return newSchema(raw, translate(full, all, needsWhole(all, opts))), nil
+	return newSchema(raw, translate(full, all, needsWhole(all, opts)), opts), nil
 }
 
-func newSchema(raw json.RawMessage, root *node) *Schema {
-	s := &Schema{raw: raw, root: root, trivial: root == nil || root.any}
-	s.pool.New = func() any { return new(checker) }
+// nodesOfCommon returns the nodes of a schema that the full validator is not
+// needed for, else nil.
+func nodesOfCommon(raw []byte, opts *Options) *node {
+	graph, ok := readCommon(raw, opts)
+	if !ok {
+		return nil
+	}
+	all := reachable(graph)
+	if hasInPlaceCycle(all) {
+		return nil
+	}
+	return translate(graph, all, false)
+}
+
+func newSchema(raw json.RawMessage, root *node, opts *Options) *Schema {
+	s := &Schema{raw: raw, draft: opts.Draft}
+	s.root.Store(root)
+	s.pool.New = newChecker
 	return s
+}
+
+func newChecker() any { return new(checker) }
+
+// nodes returns the compiled schema.
+func (s *Schema) nodes() *node {
+	if root := s.root.Load(); root != nil {
+		return root
+	}
+	root := nodesOfCommon(s.raw, &Options{Draft: s.draft})
+	if root == nil {
+		root = neverNode // it was found to be common, so that this cannot be
+	}
+	s.root.CompareAndSwap(nil, root)
+	return s.root.Load()
 }
 
 // Raw returns the schema as it was given to [Compile], nil when it was empty.
@@ -107,7 +144,7 @@ func newSchema(raw json.RawMessage, root *node) *Schema {
 func (s *Schema) Raw() json.RawMessage { return s.raw }
 
 // Trivial reports whether the schema accepts every well-formed document.
-func (s *Schema) Trivial() bool { return s.trivial }
+func (s *Schema) Trivial() bool { return s.nodes().any }
 
 // compileFull compiles with the full validator, which checks the schema against
 // its meta-schema and resolves every reference.

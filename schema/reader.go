@@ -1,7 +1,9 @@
 package schema
 
 import (
+	"bytes"
 	"math/big"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,11 +22,18 @@ import (
 // wants it, it gives up, and the full validator has the word.
 type reader struct {
 	draft int
+	root  []byte
 	// known are the schemas by where their text starts, which is what a
 	// reference finds. It is nil for a schema without references.
 	known map[*byte]*jsonschema.Schema
 	refs  []reference
-	root  []byte
+
+	// dry reads without making anything.
+	dry     bool
+	scratch jsonschema.Schema // stands for every schema then
+	// early says that a dry reader met what is only known to be valid once it
+	// is made: a reference or a pattern.
+	early bool
 }
 
 // reference is a $ref to be resolved once all schemas are known.
@@ -33,14 +42,38 @@ type reference struct {
 	target string
 }
 
+// verdict is what can be said of a schema without making its graph.
+type verdict int
+
+const (
+	unusual verdict = iota // the full validator has to read it
+	early                  // it may be common, which making its graph will tell
+	common                 // it is valid and common
+)
+
+// survey looks a well-formed schema over.
+func survey(raw []byte, opts *Options) verdict {
+	r := reader{root: raw, dry: true}
+	if !r.chooseDraft(opts) {
+		return unusual
+	}
+	switch _, ok := r.schema(raw); {
+	case !ok:
+		return unusual
+	case r.early:
+		return early
+	}
+	return common
+}
+
 // readCommon returns the graph of a well-formed schema, and reports whether it
 // could be made without the full validator.
 func readCommon(raw []byte, opts *Options) (*jsonschema.Schema, bool) {
 	r := reader{root: raw}
-	if opts.AssertFormat || len(opts.Resources) > 0 || !r.chooseDraft(opts) {
+	if !r.chooseDraft(opts) {
 		return nil, false
 	}
-	if strings.Contains(string(raw), `$ref"`) {
+	if bytes.Contains(raw, []byte(`ref"`)) {
 		r.known = map[*byte]*jsonschema.Schema{}
 	}
 	root, ok := r.schema(raw)
@@ -50,8 +83,12 @@ func readCommon(raw []byte, opts *Options) (*jsonschema.Schema, bool) {
 	return root, true
 }
 
-// chooseDraft sets the draft of the root, which is that of all its parts.
+// chooseDraft sets the draft of the root, which is that of all its parts, and
+// reports whether a schema can be read with these options.
 func (r *reader) chooseDraft(opts *Options) bool {
+	if opts.AssertFormat || len(opts.Resources) > 0 {
+		return false
+	}
 	switch opts.Draft {
 	case DraftDefault, Draft2020:
 		r.draft = int(Draft2020)
@@ -113,12 +150,21 @@ func unusualInPointer(c rune) bool {
 // start identifies a value by where it starts.
 func start(v []byte) *byte { return &v[rawjson.SkipSpace(v, 0)] }
 
-// schema reads one schema.
-func (r *reader) schema(v []byte) (*jsonschema.Schema, bool) {
+// fresh returns the schema to read v into.
+func (r *reader) fresh(v []byte) *jsonschema.Schema {
+	if r.dry {
+		return &r.scratch
+	}
 	s := &jsonschema.Schema{DraftVersion: r.draft}
 	if r.known != nil {
 		r.known[start(v)] = s
 	}
+	return s
+}
+
+// schema reads one schema.
+func (r *reader) schema(v []byte) (*jsonschema.Schema, bool) {
+	s := r.fresh(v)
 	switch rawjson.KindOf(v) {
 	case rawjson.KindBool:
 		yes := rawjson.Trim(v)[0] == 't'
@@ -155,23 +201,20 @@ func (r *reader) member(s *jsonschema.Schema, key string, v []byte, isRoot bool)
 	}
 	switch key {
 	case "type":
-		return readTypes(&s.Types, v)
+		return r.types(s, v)
 	case "enum":
 		return r.enum(s, v)
 	case "const":
-		value, err := decode(v)
-		s.Const = &value
-		return err == nil
+		return r.constant(s, v)
 	case "required":
-		list, ok := distinctStrings(v)
-		s.Required = list
-		return ok
+		return r.distinctStrings(&s.Required, v)
 	case "pattern":
-		return readPattern(&s.Pattern, v)
+		return r.pattern(s, v)
 	case "uniqueItems":
 		s.UniqueItems = rawjson.Trim(v)[0] == 't'
 		return rawjson.KindOf(v) == rawjson.KindBool
 	case "$ref":
+		r.early = true
 		target, ok := rawjson.Unquote(v)
 		r.refs = append(r.refs, reference{s, target})
 		return ok
@@ -217,7 +260,7 @@ func (r *reader) applicator(s *jsonschema.Schema, key string, v []byte) (known, 
 		s.Not, ok = r.schema(v)
 	case "if":
 		s.If, ok = r.schema(v)
-		ok = ok && s.If.Bool == nil // a branch that is never taken is not looked at
+		ok = ok && rawjson.KindOf(v) != rawjson.KindBool // a branch that is never taken is not looked at
 	case "then":
 		s.Then, ok = r.schema(v)
 	case "else":
@@ -238,18 +281,24 @@ func (r *reader) byName(v []byte) (map[string]*jsonschema.Schema, bool) {
 	if rawjson.KindOf(v) != rawjson.KindObject {
 		return nil, false
 	}
-	out := map[string]*jsonschema.Schema{}
+	var out map[string]*jsonschema.Schema
+	if !r.dry {
+		out = map[string]*jsonschema.Schema{}
+	}
 	for it := rawjson.Object(v); it.Next(); {
 		s, ok := r.schema(it.Value())
 		if !ok {
 			return nil, false
 		}
-		out[it.Key()] = s
+		if !r.dry {
+			out[it.Key()] = s
+		}
 	}
 	return out, true
 }
 
 func (r *reader) byPattern(s *jsonschema.Schema, v []byte) bool {
+	r.early = true
 	named, ok := r.byName(v)
 	if !ok {
 		return false
@@ -285,14 +334,17 @@ func (r *reader) items(s *jsonschema.Schema, v []byte) bool {
 }
 
 func (r *reader) list(v []byte) (out []*jsonschema.Schema, ok bool) {
+	n := 0
 	for it := rawjson.Array(v); it.Next(); {
 		s, ok := r.schema(it.Value())
 		if !ok {
 			return nil, false
 		}
-		out = append(out, s)
+		if n++; !r.dry {
+			out = append(out, s)
+		}
 	}
-	return out, len(out) > 0
+	return out, n > 0
 }
 
 // limit reads a keyword whose value is a number.
@@ -344,31 +396,52 @@ func readCount(out **int, v []byte) bool {
 	return err == nil
 }
 
-func readTypes(out **jsonschema.Types, v []byte) bool {
+// types reads one name of a type or several.
+func (r *reader) types(s *jsonschema.Schema, v []byte) bool {
 	var types jsonschema.Types
-	names := []string{}
-	if name, ok := rawjson.Unquote(v); ok {
-		names = append(names, name)
-	} else if names, ok = distinctStrings(v); !ok {
-		return false
-	}
-	for _, name := range names {
-		if typeNamed(name) == 0 {
+	if rawjson.KindOf(v) == rawjson.KindString {
+		if !addType(&types, v) {
 			return false
 		}
-		types.Add(name)
-	}
-	*out = &types
-	return len(names) > 0
-}
-
-func readPattern(out *jsonschema.Regexp, v []byte) bool {
-	source, ok := rawjson.Unquote(v)
-	if !ok {
+	} else if !r.distinctStrings(nil, v) {
 		return false
 	}
+	for it := rawjson.Array(v); it.Next(); {
+		if !addType(&types, it.Value()) {
+			return false
+		}
+	}
+	if types.IsEmpty() {
+		return false
+	}
+	if !r.dry {
+		s.Types = &types
+	}
+	return true
+}
+
+func addType(types *jsonschema.Types, v []byte) bool {
+	name, _ := rawjson.Unquote(v)
+	types.Add(name)
+	return typeNamed(name) != 0
+}
+
+func (r *reader) pattern(s *jsonschema.Schema, v []byte) bool {
+	source, ok := rawjson.Unquote(v)
+	if r.early = true; r.dry || !ok {
+		return ok
+	}
 	re, err := compilePattern(source)
-	*out = re
+	s.Pattern = re
+	return err == nil
+}
+
+func (r *reader) constant(s *jsonschema.Schema, v []byte) bool {
+	if r.dry {
+		return true
+	}
+	value, err := decode(v)
+	s.Const = &value
 	return err == nil
 }
 
@@ -378,10 +451,11 @@ func (r *reader) enum(s *jsonschema.Schema, v []byte) bool {
 	if rawjson.KindOf(v) != rawjson.KindArray {
 		return false
 	}
-	if r.draft < int(Draft2019) {
-		if list, ok := distinctStrings(v); !ok || len(list) == 0 {
-			return false
-		}
+	if r.draft < int(Draft2019) && (!r.distinctStrings(nil, v) || rawjson.Len(v) == 0) {
+		return false
+	}
+	if r.dry {
+		return true
 	}
 	value, err := decode(v)
 	values, ok := value.([]any)
@@ -389,19 +463,40 @@ func (r *reader) enum(s *jsonschema.Schema, v []byte) bool {
 	return err == nil && ok
 }
 
-// distinctStrings reads an array of strings of which no two are alike.
-func distinctStrings(v []byte) (list []string, ok bool) {
+// distinctStrings reads an array of strings of which no two are alike. out may
+// be nil.
+func (r *reader) distinctStrings(out *[]string, v []byte) bool {
 	if rawjson.KindOf(v) != rawjson.KindArray {
-		return nil, false
+		return false
 	}
-	seen := map[string]bool{}
+	var list []string
 	for it := rawjson.Array(v); it.Next(); {
 		text, ok := rawjson.Unquote(it.Value())
-		if !ok || seen[text] {
-			return nil, false
+		if !ok {
+			return false
 		}
-		seen[text] = true
 		list = append(list, text)
 	}
-	return list, true
+	if out != nil {
+		*out = list
+	}
+	return distinct(list)
+}
+
+// distinct reports whether no two texts are alike.
+func distinct(list []string) bool {
+	const few = 16
+	if len(list) > few {
+		seen := make(map[string]bool, len(list))
+		for _, text := range list {
+			seen[text] = true
+		}
+		return len(seen) == len(list)
+	}
+	for i, text := range list {
+		if slices.Contains(list[:i], text) {
+			return false
+		}
+	}
+	return true
 }

@@ -130,7 +130,10 @@ func misread(raw []byte, opts *Options) (read bool, diff string) {
 	if checkText(raw) != nil {
 		return false, ""
 	}
-	common, ok := readCommon(raw, opts)
+	graph, ok := readCommon(raw, opts)
+	if v := survey(raw, opts); v == common && !ok || v == unusual && ok {
+		return ok, fmt.Sprintf("schema %s\nis read: %v, but survey says %d", raw, ok, v)
+	}
 	if !ok {
 		return false, ""
 	}
@@ -138,14 +141,14 @@ func misread(raw []byte, opts *Options) (read bool, diff string) {
 	if err != nil {
 		return true, fmt.Sprintf("schema %s\nwas read, but %v", raw, err)
 	}
-	all, want := reachable(common), reachable(full)
+	all, want := reachable(graph), reachable(full)
 	if whole := needsWhole(want, opts); whole || hasInPlaceCycle(all) {
 		if whole != hasInPlaceCycle(all) {
 			return true, fmt.Sprintf("schema %s\nto be checked by the full validator as a whole: %v", raw, whole)
 		}
 		return true, ""
 	}
-	a, b := draw(translate(common, all, false)), draw(translate(full, want, false))
+	a, b := draw(translate(graph, all, false)), draw(translate(full, want, false))
 	if a != b {
 		return true, fmt.Sprintf("schema %s\nread: %s\nfull: %s", raw, a, b)
 	}

@@ -101,7 +101,11 @@ func (it *Iter) RawKey() []byte { return it.b[it.keyStart:it.keyEnd] }
 
 // Key returns the current member's key with its escapes resolved.
 func (it *Iter) Key() string {
-	return string(appendUnescaped(nil, it.b[it.keyStart+1:it.keyEnd-1]))
+	raw := it.b[it.keyStart+1 : it.keyEnd-1]
+	if it.plain {
+		return string(raw)
+	}
+	return string(appendUnescaped(nil, raw))
 }
 
 // KeyIs reports whether the current member's key, with its escapes resolved,
