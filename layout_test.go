@@ -48,6 +48,8 @@ var imports = map[string][]string{
 	"tools/search/lexicon":     nil,
 	"tools/search/lexicon/gen": {"tools/search/lexicon"},
 	"tools/search/eval":        {"tools", "tools/search"},
+	"adapter/subset":           {"internal/rawjson"},
+	"adapter":                  with(ground, "adapter/subset"),
 	"tools/inproc":             ground,
 	"turn":                     with(ground, "view", "internal/nearest"),
 	"tools/auth":               with(ground, "internal/mask", "internal/netguard"),

@@ -49,6 +49,9 @@ var (
 	ErrOutcomeUnknown = errors.New("tools: outcome unknown")
 	// ErrAskUnsupported: the caller cannot be asked what the tool asks.
 	ErrAskUnsupported = errors.New("tools: the caller cannot be asked")
+	// ErrContextLeak: raw content that is too large for a model was about to
+	// reach one whole, instead of being kept as an artifact.
+	ErrContextLeak = errors.New("tools: raw content too large for a model")
 )
 
 // ErrorClass is the kind of a failure, as policies select it.

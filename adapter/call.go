@@ -1,0 +1,107 @@
+package adapter
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/toolcrib/toolcrib/internal/rawjson"
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// Call is one tool call of a model.
+type Call struct {
+	// ID is the provider's id of the call, as it was sent: it may be empty, as
+	// with Gemini, or be that of another call too.
+	ID string
+	// Index is the place among the calls of the answer, from 0.
+	Index int
+	// Tool is the canonical name, or the name as sent when none of the declared
+	// tools has it.
+	Tool string
+	// Wire is the name as sent.
+	Wire string
+	// Args are the arguments for the tool's own schema. They are nil when Err is
+	// not.
+	Args json.RawMessage
+	// Sent is what the model sent for arguments, malformed or not.
+	Sent json.RawMessage
+	// Err is a *tools.Error when the call cannot be run: ErrToolNotFound for a
+	// tool that was not declared, ErrToolInvalidArgs for arguments that are not
+	// in the declared form. Its message is for the model.
+	Err error
+}
+
+// rawCall is a call before its name and arguments are mapped.
+type rawCall struct {
+	id, name string
+	args     []byte
+}
+
+// Calls returns the tool calls of a provider's response, in order. It takes the
+// body of a response, or the message in it. Calls that cannot be run are among
+// them, with their Err. The error is about a body that is no response.
+func (d *Declarations) Calls(response json.RawMessage) ([]Call, error) {
+	if err := rawjson.Check(response, rawjson.Options{AllowDuplicates: true}); err != nil {
+		return nil, fmt.Errorf("adapter: the response of %s is %w", d.adapter.provider, err)
+	}
+	raw, err := d.adapter.wire.calls(response)
+	if err != nil {
+		return nil, fmt.Errorf("adapter: the response of %s: %w", d.adapter.provider, err)
+	}
+	calls := make([]Call, len(raw))
+	for i, c := range raw {
+		calls[i] = d.call(i, c)
+	}
+	return calls, nil
+}
+
+// call maps a call back.
+func (d *Declarations) call(index int, raw rawCall) Call {
+	c := Call{ID: raw.id, Index: index, Tool: raw.name, Wire: raw.name, Sent: raw.args}
+	at, known := d.byWire[raw.name]
+	if !known {
+		c.Err = &tools.Error{
+			Code: tools.ErrToolNotFound, Tool: clip(raw.name), Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered,
+			Message: "no tool of this name was declared",
+		}
+		return c
+	}
+	decl := &d.Tools[at]
+	c.Tool = decl.Tool
+	args, err := decl.form.Back(raw.args)
+	if err == nil && rawjson.KindOf(args) != rawjson.KindObject {
+		err = fmt.Errorf("the arguments must be a JSON object, not %s", rawjson.KindOf(args))
+	}
+	if err != nil {
+		c.Err = &tools.Error{
+			Code: tools.ErrToolInvalidArgs, Tool: decl.Tool, Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered,
+			Message: err.Error(), Err: err,
+		}
+		return c
+	}
+	c.Args = args
+	return c
+}
+
+// Reply returns the messages of a response that belong into the history of the
+// conversation, before the results: the assistant's message, or the output items
+// of OpenAI's Responses. They are what the provider sent, byte for byte, because
+// some of it is signed. MCP has none.
+func (d *Declarations) Reply(response json.RawMessage) ([]json.RawMessage, error) {
+	if err := rawjson.Check(response, rawjson.Options{AllowDuplicates: true}); err != nil {
+		return nil, fmt.Errorf("adapter: the response of %s is %w", d.adapter.provider, err)
+	}
+	list, err := d.adapter.wire.reply(response)
+	if err != nil {
+		return nil, fmt.Errorf("adapter: the response of %s: %w", d.adapter.provider, err)
+	}
+	return list, nil
+}
+
+// clip bounds a name that a model made up.
+func clip(s string) string {
+	if len(s) > 128 {
+		return s[:128]
+	}
+	return s
+}
