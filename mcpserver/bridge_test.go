@@ -92,7 +92,12 @@ type bridge struct {
 
 func newBridge(t *testing.T, stateless bool, prefix string) *bridge {
 	t.Helper()
-	b := &bridge{upstream: newUpstream(stateless), LiveCatalog: tools.NewCatalog().(tools.LiveCatalog)}
+	return bridgeTo(t, newUpstream(stateless), stateless, prefix)
+}
+
+func bridgeTo(t *testing.T, upstream *mcp.Server, stateless bool, prefix string) *bridge {
+	t.Helper()
+	b := &bridge{upstream: upstream, LiveCatalog: tools.NewCatalog().(tools.LiveCatalog)}
 	web := httptest.NewServer(mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return b.upstream },
 		&mcp.StreamableHTTPOptions{Stateless: stateless}))
 	t.Cleanup(web.Close)
@@ -384,4 +389,27 @@ func TestNotificationsOfTheClient(t *testing.T) {
 		t.Error(method)
 	}
 	p.end(t)
+}
+
+// A server that knows the roots of a client hears when they change.
+func TestRootsThatChangeAreTold(t *testing.T) {
+	told := make(chan struct{}, 16)
+	upstream := mcp.NewServer(&mcp.Implementation{Name: "up", Version: "1"}, &mcp.ServerOptions{
+		RootsListChangedHandler: func(context.Context, *mcp.RootsListChangedRequest) { told <- struct{}{} },
+	})
+	mcp.AddTool(upstream, &mcp.Tool{Name: "hello"}, func(context.Context, *mcp.CallToolRequest, any) (*mcp.CallToolResult, any, error) {
+		return &mcp.CallToolResult{}, nil, nil
+	})
+	b := bridgeTo(t, upstream, false, mcptool.NoPrefix)
+	client := mcp.NewClient(&mcp.Implementation{Name: "sdk", Version: "1"}, nil)
+	session, err := client.Connect(t.Context(), overPipe(t, b.serve(t)), &mcp.ClientSessionOptions{ProtocolVersion: "2025-11-25"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if _, err := session.CallTool(t.Context(), &mcp.CallToolParams{Name: "hello"}); err != nil {
+		t.Fatal(err)
+	}
+	client.AddRoots(&mcp.Root{URI: "file:///another"})
+	receive(t, told)
 }

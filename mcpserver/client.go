@@ -2,6 +2,9 @@ package mcpserver
 
 import (
 	"context"
+	"encoding/json"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -23,6 +26,8 @@ type client struct {
 	who     identity.Quadruple
 	scopes  identity.Scopes
 	watched *watched // nil until a resource is watched
+	// ears are who hears what the client tells at any time.
+	ears map[*func(string, json.RawMessage)]struct{}
 }
 
 // welcome begins to remember a session. What the caller sees now is what later
@@ -72,6 +77,39 @@ func (c *client) identity() identity.Identity {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.who.Identity
+}
+
+// tell passes on what the client tells that belongs to no call.
+func (c *client) tell(method string, params json.RawMessage) {
+	if c == nil {
+		return
+	}
+	c.mu.Lock()
+	ears := slices.Collect(maps.Keys(c.ears))
+	c.mu.Unlock()
+	for _, hear := range ears {
+		(*hear)(method, params)
+	}
+}
+
+// OnClientNote implements [tools.ClientPeer]. A client of the stateless era tells
+// nothing.
+func (p *peer) OnClientNote(f func(method string, params json.RawMessage)) (stop func()) {
+	c := clientOf(p.session)
+	if c == nil {
+		return func() {}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.ears == nil {
+		c.ears = map[*func(string, json.RawMessage)]struct{}{}
+	}
+	c.ears[&f] = struct{}{}
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.ears, &f)
+	}
 }
 
 // withSession completes an identity that names no session.

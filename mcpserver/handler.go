@@ -30,6 +30,7 @@ const (
 	notifyResourcesChanged = "notifications/resources/list_changed"
 	notifyPromptsChanged   = "notifications/prompts/list_changed"
 	notifyResourceUpdated  = "notifications/resources/updated"
+	notifyRootsChanged     = "notifications/roots/list_changed"
 )
 
 // capabilities are always the same: a source that connects later may bring what
@@ -71,7 +72,10 @@ func (h handler) Describe(ctx context.Context, sess *mcpwire.Session) (*mcpwire.
 func (h handler) ServeMCP(ctx context.Context, r *mcpwire.Request) (json.RawMessage, error) {
 	s := h.server
 	if r.Notification {
-		return nil, nil // none of a client's notifications is needed
+		if r.Method == notifyRootsChanged {
+			clientOf(r.Session).tell(r.Method, r.Params)
+		}
+		return nil, nil
 	}
 	ctx = s.withMemory(withSession(ctx, r.Session))
 	switch r.Method {

@@ -95,6 +95,15 @@ type NotifiedPeer interface {
 	Notify(ctx context.Context, method string, params json.RawMessage) error
 }
 
+// ClientPeer is a Peer that hears what its client tells at any time, such as
+// notifications/roots/list_changed.
+type ClientPeer interface {
+	Peer
+	// OnClientNote has f called for each such notification until stop is
+	// called. f must not block.
+	OnClientNote(f func(method string, params json.RawMessage)) (stop func())
+}
+
 // ProgressNote says how far a call is.
 type ProgressNote struct {
 	// Progress grows with each note.

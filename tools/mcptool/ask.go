@@ -148,8 +148,10 @@ func (s *Server) askFailure(ctx context.Context, tool string, err error) error {
 
 // carried is the ClientCapabilities object for the caller of a call: what it
 // declares and can be asked through this module. It is nil for a caller that
-// declares nothing. A server that believed in tasks would answer with one.
-func carried(call *tools.Call) json.RawMessage {
+// declares nothing. A server that believed in tasks would answer with one. told
+// says that the server hears of changes of the caller's roots, where the caller
+// tells of them.
+func carried(call *tools.Call, told bool) json.RawMessage {
 	c := call.Capabilities
 	if !c.Any() && len(c.Declared) == 0 {
 		return nil
@@ -167,8 +169,12 @@ func carried(call *tools.Call) json.RawMessage {
 	}
 	member("sampling", c.Sampling, "{}")
 	member("elicitation", c.ElicitForm || c.ElicitURL, elicitation(c))
-	if c.Roots { // changes of them are not told
-		out = append(comma(out), `"roots":{}`...)
+	if c.Roots {
+		roots := `"roots":{}`
+		if told && tellsOfRoots(c) {
+			roots = `"roots":{"listChanged":true}`
+		}
+		out = append(comma(out), roots...)
 	}
 	if v, ok := rawjson.Get(c.Declared, "extensions"); ok && rawjson.KindOf(v) == rawjson.KindObject {
 		if !call.Tasks {
@@ -177,6 +183,12 @@ func carried(call *tools.Call) json.RawMessage {
 		out = append(append(comma(out), `"extensions":`...), v...)
 	}
 	return append(out, '}')
+}
+
+// tellsOfRoots reports whether a caller says when its roots change.
+func tellsOfRoots(c tools.Capabilities) bool {
+	v, _ := rawjson.Get(c.Declared, "roots", "listChanged")
+	return string(v) == "true"
 }
 
 // without returns an object without a member.

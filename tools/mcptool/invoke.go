@@ -188,7 +188,7 @@ func (s *Server) connectCaller(ctx context.Context, opts *mcpwire.CallOptions, l
 	s.relayNotes(ctx, opts, l, call)
 	switch {
 	case era == mcpwire.EraStateless:
-		opts.Capabilities = carried(call)
+		opts.Capabilities = carried(call, false)
 	case l.scope.capabilities != "":
 		opts.Request = func(asked context.Context, q *mcpwire.ServerRequest) (json.RawMessage, error) {
 			return s.askCaller(asked, flight{ctx, call}, q)

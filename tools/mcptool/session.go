@@ -66,7 +66,7 @@ func (m Session) scopeOf(ctx context.Context, call *tools.Call, stateless bool) 
 	}
 	s.client = call.Client
 	if !stateless && call.Capabilities.Any() {
-		s.capabilities = string(carried(call))
+		s.capabilities = string(carried(call, hasClient(call)))
 		s.lone = call.Client == ""
 	}
 	return s
@@ -252,6 +252,9 @@ func (p *lanes) take(ctx context.Context, call *tools.Call) (*lane, error) {
 	p.count++
 	if call != nil && call.ClientGone != nil && sc.client != "" {
 		l.spawn(func() { p.follow(l, call.ClientGone) })
+	}
+	if sc.capabilities != "" && hasClient(call) && tellsOfRoots(call.Capabilities) {
+		l.spawn(func() { s.passOnRoots(l, call.Peer()) })
 	}
 	return l, nil
 }

@@ -296,10 +296,10 @@ func TestWhatIsCarried(t *testing.T) {
 		"": {},
 		`{"sampling":{},"elicitation":{"form":{}},"roots":{}}`: {Sampling: true, ElicitForm: true, Roots: true},
 		`{"elicitation":{"form":{},"url":{}}}`:                 {ElicitForm: true, ElicitURL: true},
-		`{"sampling":{"tools":{}},"roots":{},"extensions":{"x/y":{}}}`: {Sampling: true, Roots: true,
+		`{"sampling":{"tools":{}},"roots":{"listChanged":true},"extensions":{"x/y":{}}}`: {Sampling: true, Roots: true,
 			Declared: json.RawMessage(`{"sampling":{"tools":{}},"roots":{"listChanged":true},"extensions":{"x/y":{},"io.modelcontextprotocol/tasks":{}},"other":1}`)},
 	} {
-		if got := string(carried(&tools.Call{Capabilities: c})); got != want {
+		if got := string(carried(&tools.Call{Capabilities: c}, true)); got != want {
 			t.Errorf("%+v: %s, want %s", c, got, want)
 		}
 	}

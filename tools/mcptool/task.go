@@ -165,7 +165,7 @@ func (s *Server) WatchTask(ctx context.Context, id string, updated func(params j
 }
 
 func (s *Server) watchTask(ctx context.Context, conn *connection, id string, updated func(params json.RawMessage)) (stop func(), err error) {
-	opts := &mcpwire.CallOptions{Capabilities: carried(tools.EntranceFrom(ctx).Call())}
+	opts := &mcpwire.CallOptions{Capabilities: carried(tools.EntranceFrom(ctx).Call(), false)}
 	granted := make(chan error, 1)
 	opts.Notification = func(method string, params json.RawMessage) {
 		switch method {
