@@ -62,7 +62,7 @@ var imports = map[string][]string{
 	"set":                      with(ground, "adapter"),
 	"mcpserver":                with(ground, "view", "internal/mcpwire"),
 	"api":                      with(ground, "view", "internal/nearest"),
-	"gateway":                  with(ground, "view", "internal/httpbody", "internal/mcpwire", "internal/nearest", "tools/auth", "tools/builtin", "tools/inproc", "tools/httptool", "tools/mcptool", "tools/a2atool", "mcpserver", "api"),
+	"gateway":                  with(ground, "view", "store", "store/sqlstore", "internal/httpbody", "internal/mcpwire", "internal/nearest", "tools/auth", "tools/builtin", "tools/inproc", "tools/httptool", "tools/mcptool", "tools/a2atool", "mcpserver", "api"),
 	"gateway/demo":             {"gateway", "tools", "tools/builtin", "tools/inproc"},
 	"cmd/toolcrib":             {"gateway", "gateway/demo", "identity", "events", "tools", "tools/inproc", "mcpserver", "api", "internal/mcpwire", "internal/rawjson"},
 	"internal/peertest":        nil,

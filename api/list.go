@@ -121,13 +121,20 @@ type summariesKey struct{}
 func summaries(set *tools.VisibleSet) []Summary {
 	return set.Memo(summariesKey{}, func() any {
 		list := set.Tools()
-		rows := make([]Summary, len(list))
+		rows := make([]Summary, 0, len(list))
 		for i := range list {
-			rows[i] = summarize(&list[i])
+			if listed(&list[i]) {
+				rows = append(rows, summarize(&list[i]))
+			}
 		}
 		return rows
 	}).([]Summary)
 }
+
+// listed reports whether a tool is part of lists. A tool about tools is only if
+// somebody offers it: otherwise it is for models, and comes and goes with what
+// there is to find.
+func listed(t *tools.Tool) bool { return t.Kind != tools.KindMeta || t.Loading == tools.LoadingAlways }
 
 func (r *ListRequest) normalize() error {
 	if r.Page == 0 {

@@ -22,8 +22,8 @@ const DefaultMaxBodyBytes = 64 << 20
 // Options configure a Server.
 type Options struct {
 	// Authenticate returns the context of a request's caller, with its
-	// identity and scopes. Its error refuses the request as unauthenticated
-	// and is shown to the caller. Nil means that the request's own context
+	// identity and scopes. Its error refuses the request, an *Error as it says
+	// and any other as unauthenticated, and is shown to the caller. Nil means that the request's own context
 	// already says who calls.
 	Authenticate func(*http.Request) (context.Context, error)
 	// Sources returns the state of the sources that the caller may see. Nil
@@ -105,6 +105,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	}
 	if s.opts.Authenticate != nil {
 		ctx, err := s.opts.Authenticate(r)
+		if e, ok := errors.AsType[*Error](err); ok {
+			return e
+		}
 		if err != nil {
 			return newError(CodeUnauthenticated, err.Error())
 		}

@@ -46,7 +46,7 @@ func (s *specs) a2aPeer(p *A2APeer, at string) {
 		s.faults = append(s.faults, s.cfg.faultAt(at, err.Error(), ""))
 		return
 	}
-	s.list = append(s.list, sourceSpec{name: p.sourceName(), kind: kindA2A, at: at, settings: settings, health: a2aHealth,
+	s.list = append(s.list, sourceSpec{name: p.sourceName(), kind: kindA2A, at: at, settings: settings, health: a2aHealth, loading: p.LoadingMode,
 		prefixes: p.prefixes(), unmatched: p.unmatched,
 		open: func(log *slog.Logger) (tools.ToolProvider, error) {
 			own := cfg

@@ -15,7 +15,7 @@ import (
 
 // laterBuiltIns are names that the file may hold and that this version
 // refuses when it starts.
-var laterBuiltIns = []string{"artifact_fetch", "skill_get", "skill_list", "skill_search", "tool_get", "tool_search"}
+var laterBuiltIns = []string{"artifact_fetch", "skill_get", "skill_list", "skill_search"}
 
 // check returns every fault that needs nothing but the Config to be seen.
 func (c *Config) check() ConfigErrors {

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/view"
 )
 
 // DefaultListen is the address that serves when the configuration names none.
@@ -23,6 +24,7 @@ type Config struct {
 	AllowedOrigins []string  `yaml:"allowed_origins" doc:"Browser origins that may call, beside those of this machine."`
 	AllowedHosts   []string  `yaml:"allowed_hosts" doc:"Values of the Host header to accept, beside those of this machine."`
 	Tools          Tools     `yaml:"tools" doc:"The tools and where they come from."`
+	MCP            MCP       `yaml:"mcp" doc:"The MCP entrance."`
 	Artifacts      Artifacts `yaml:"artifacts" doc:"Large results."`
 	Planner        Planner   `yaml:"planner" doc:"How a model's turn is run."`
 	Limits         Limits    `yaml:"limits" doc:"Bounds of time and size."`
@@ -30,6 +32,15 @@ type Config struct {
 	file   string         // as given to Load or Parse
 	dir    string         // where relative paths start
 	places map[string]pos // of every value that the file holds, by path
+}
+
+// MCP is about the MCP entrance.
+type MCP struct {
+	// Discovery is which of the tools that a client may use it is listed. The
+	// empty mode is auto.
+	Discovery view.Mode `yaml:"discovery" rule:"enum=auto|full|search" doc:"Tools whose loading nobody set: full lists them, search lets clients find them, auto does that once the list is larger than the budget."`
+	// DiscoveryBudgetTokens is view.DefaultBudgetTokens when 0.
+	DiscoveryBudgetTokens int `yaml:"discovery_budget_tokens" rule:"min=1" doc:"Largest list of tools that auto shows whole, in tokens of a model."`
 }
 
 // Tools is the tools section.
@@ -120,6 +131,7 @@ type MCPServer struct {
 	ToolPolicies  map[string]Policy `yaml:"tool_policies" doc:"Attempts and time limits by the server's own tool name."`
 	Include       []string          `yaml:"include" doc:"Patterns of the server's tool names to offer; all when absent."`
 	Exclude       []string          `yaml:"exclude" doc:"Patterns of the server's tool names to leave out."`
+	LoadingMode   tools.LoadingMode `yaml:"loading_mode" rule:"enum=always|deferred" doc:"Whether a model is told of the server's tools from the start or finds them by search; tools of which an entry says so are as that says."`
 	Session       string            `yaml:"session" rule:"enum=shared|per_user|per_session" doc:"Who shares a connection to the server."`
 }
 
@@ -137,15 +149,17 @@ type OpenAPI struct {
 	Prefix       string            `yaml:"prefix" doc:"What stands before the operations' names; none for nothing."`
 	AllowPrivate bool              `yaml:"allow_private" doc:"Permits addresses of private networks and of this machine."`
 	Policy       *Policy           `yaml:"policy" doc:"Attempts and time limits of the operations."`
+	LoadingMode  tools.LoadingMode `yaml:"loading_mode" rule:"enum=always|deferred" doc:"Whether a model is told of the operations from the start or finds them by search; tools of which an entry says so are as that says."`
 	Responses    string            `yaml:"responses" rule:"enum=shown|checked|omitted" doc:"Whether the document's schemas of answers are shown, enforced, or left out."`
 }
 
 // HTTPManifest is one file that describes HTTP endpoints as tools.
 type HTTPManifest struct {
-	Name         string  `yaml:"name" rule:"source" doc:"Name of the source; the file's name when absent."`
-	File         string  `yaml:"file" rule:"required" doc:"The manifest."`
-	AllowPrivate bool    `yaml:"allow_private" doc:"Permits addresses of private networks and of this machine."`
-	Policy       *Policy `yaml:"policy" doc:"Attempts and time limits of its tools."`
+	Name         string            `yaml:"name" rule:"source" doc:"Name of the source; the file's name when absent."`
+	File         string            `yaml:"file" rule:"required" doc:"The manifest."`
+	AllowPrivate bool              `yaml:"allow_private" doc:"Permits addresses of private networks and of this machine."`
+	LoadingMode  tools.LoadingMode `yaml:"loading_mode" rule:"enum=always|deferred" doc:"Whether a model is told of the tools from the start or finds them by search; tools of which an entry says so are as that says."`
+	Policy       *Policy           `yaml:"policy" doc:"Attempts and time limits of its tools."`
 }
 
 // UTCP is one UTCP manual whose tools are offered.
@@ -161,6 +175,7 @@ type UTCP struct {
 	AllowPrivate bool              `yaml:"allow_private" doc:"Permits addresses of private networks and of this machine."`
 	AllowText    bool              `yaml:"allow_text" doc:"Admits tools that answer with a text of the manual or a file in its folder."`
 	Policy       *Policy           `yaml:"policy" doc:"Attempts and time limits of the tools."`
+	LoadingMode  tools.LoadingMode `yaml:"loading_mode" rule:"enum=always|deferred" doc:"Whether a model is told of the tools from the start or finds them by search; tools of which an entry says so are as that says."`
 	Responses    string            `yaml:"responses" rule:"enum=shown|checked|omitted" doc:"Whether the manual's schemas of outputs are shown, enforced, or left out."`
 }
 
@@ -194,6 +209,7 @@ type A2APeer struct {
 	AgentCardTTL          Duration          `yaml:"agent_card_ttl" doc:"How long the agent's card is kept, such as 10m."`
 	Auth                  *Auth             `yaml:"auth" doc:"Credential of each request."`
 	Policy                *Policy           `yaml:"policy" doc:"Attempts and time limits of the agent's tools."`
+	LoadingMode           tools.LoadingMode `yaml:"loading_mode" rule:"enum=always|deferred" doc:"Whether a model is told of the agent's tools from the start or finds them by search; tools of which an entry says so are as that says."`
 	ToolPolicies          map[string]Policy `yaml:"tool_policies" doc:"Attempts and time limits by the id of the skill."`
 }
 

@@ -19,6 +19,7 @@ func (g *Gateway) openEntrances() {
 		AllowedHosts:   cfg.AllowedHosts,
 		AllowedOrigins: cfg.AllowedOrigins,
 		MaxBody:        cfg.Limits.MaxMessageBytes,
+		Discovery:      g.discovery(),
 		Logger:         g.log,
 	})
 	opts := g.apiOptions()
@@ -29,14 +30,22 @@ func (g *Gateway) openEntrances() {
 func (g *Gateway) closeEntrances(ctx context.Context) error { return g.mcp.Shutdown(ctx) }
 
 // mcpCaller says who calls over MCP: on a loopback entrance, the local caller.
-// Its session is that of the protocol.
+// Its session is the one that it names, or that of the protocol.
 func (g *Gateway) mcpCaller(r *http.Request) (context.Context, string, error) {
-	return g.local(r.Context(), ""), localName, nil
+	session, err := namedSession(r.Header.Get(SessionHeader), "")
+	if err != nil {
+		return nil, "", &mcpserver.Refusal{Status: http.StatusBadRequest, Message: SessionHeader + ": " + err.Error()}
+	}
+	return g.local(r.Context(), session), localName, nil
 }
 
 // apiCaller says who calls over the JSON protocol.
 func (g *Gateway) apiCaller(r *http.Request) (context.Context, error) {
-	return g.local(r.Context(), "api"), nil
+	session, err := namedSession(r.Header.Get(SessionHeader), "api")
+	if err != nil {
+		return nil, &api.Error{Code: api.CodeInvalidRequest, Message: SessionHeader + ": " + err.Error(), Class: tools.ErrClassPermanent}
+	}
+	return g.local(r.Context(), session), nil
 }
 
 // LocalAPI returns the JSON protocol for Go callers: each call is made for the

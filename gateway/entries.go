@@ -10,14 +10,18 @@ import (
 	"github.com/toolcrib/toolcrib/tools"
 )
 
-// amender returns the function that lays the operator's entries over tools,
+// amender returns the function that lays what the operator says over tools,
 // whenever they appear.
-func amender(entries []Entry) func(*tools.Tool) {
-	byName := make(map[string]*Entry, len(entries))
-	for i := range entries {
-		byName[entries[i].Name] = &entries[i]
+func (t *Tools) amender() func(*tools.Tool) {
+	byName := make(map[string]*Entry, len(t.Entries))
+	for i := range t.Entries {
+		byName[t.Entries[i].Name] = &t.Entries[i]
 	}
+	builtIn := slices.Clone(t.BuiltIn)
 	return func(t *tools.Tool) {
+		if t.Kind == tools.KindMeta && slices.Contains(builtIn, t.Name) {
+			t.Loading = tools.LoadingAlways
+		}
 		if e := byName[t.Name]; e != nil {
 			e.amend(t)
 		}
@@ -126,16 +130,6 @@ func (r refusal) Decide(_ context.Context, tool *tools.Tool, _ json.RawMessage) 
 		return tools.Ask, "the tool needs confirmation", nil
 	}
 	return tools.Allow, "", nil
-}
-
-// warnDeferred says that what the entries defer is declared all the same, for
-// want of the tool that would find it.
-func warnDeferred(log *slog.Logger, entries []Entry) {
-	for _, e := range entries {
-		if e.LoadingMode == tools.LoadingDeferred {
-			log.Warn("this version has no tool_search, so a deferred tool stays declared", "tool", e.Name)
-		}
-	}
 }
 
 // waiting follows the entries whose tool is not in the catalog, and says so in

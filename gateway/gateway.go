@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -15,8 +16,11 @@ import (
 	"github.com/toolcrib/toolcrib/events"
 	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/mcpserver"
+	"github.com/toolcrib/toolcrib/store"
+	"github.com/toolcrib/toolcrib/store/sqlstore"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/builtin"
+	"github.com/toolcrib/toolcrib/view"
 )
 
 // Options is what a program adds to its configuration. The zero value and nil
@@ -26,6 +30,9 @@ type Options struct {
 	Logger *slog.Logger
 	// DataDir, when not empty, takes the place of Config.DataDir.
 	DataDir string
+	// Session, when not empty, names the session of the client of ServeStdio, as
+	// SessionHeader does that of others.
+	Session string
 	// Register adds Go tools to the catalog, in order. The first error ends
 	// Open.
 	Register []func(tools.ToolCatalog) error
@@ -55,6 +62,8 @@ type Gateway struct {
 	bus     *events.Bus
 	cat     tools.LiveCatalog
 	mcp     *mcpserver.Server
+	store   store.Store // nil without a data folder
+	found   view.Memory // what callers have found
 	api     *api.Server
 	calls   *gate
 	waiting *waiting
@@ -91,9 +100,11 @@ func Open(ctx context.Context, cfg *Config, opts *Options) (*Gateway, error) {
 	g.log, g.timeout = g.opts.Logger, cfg.Limits.connectTimeout()
 	g.life, g.end = context.WithCancel(context.Background())
 	g.waiting = newWaiting(g.log)
-	for _, step := range []func() error{ctx.Err, g.openData, g.openCatalog, g.registerTools} {
+	openData := func() error { return g.openData(ctx) }
+	for _, step := range []func() error{ctx.Err, openData, g.openCatalog, g.registerTools} {
 		if err := step(); err != nil {
-			return nil, err
+			g.end()
+			return nil, errors.Join(err, g.closeStore())
 		}
 	}
 	g.openEntrances()
@@ -134,8 +145,10 @@ func (c *Config) checkListen() ConfigErrors {
 		"an address of this machine alone, such as "+DefaultListen)}
 }
 
-// openData makes the folder for state.
-func (g *Gateway) openData() error {
+// openData makes the folder for state and opens the store in it. Without one,
+// what would be kept there is kept in this process.
+func (g *Gateway) openData(ctx context.Context) error {
+	g.found = view.NewMemory(nil)
 	dir := g.opts.DataDir
 	if dir == "" && g.cfg.DataDir != "" {
 		dir = absolute(g.cfg.dir, g.cfg.DataDir)
@@ -146,7 +159,23 @@ func (g *Gateway) openData() error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("gateway: the data folder cannot be made: %w", err)
 	}
+	db, err := sqlstore.Open(ctx, filepath.Join(dir, storeFile), nil)
+	if err != nil {
+		return fmt.Errorf("gateway: the store cannot be opened: %w", err)
+	}
+	g.store, g.found = db, storedMemory{db}
 	return nil
+}
+
+// storeFile is the store's file in the data folder.
+const storeFile = "toolcrib.db"
+
+// closeStore ends the use of the store, once nothing needs it any more.
+func (g *Gateway) closeStore() error {
+	if g.store == nil {
+		return nil
+	}
+	return g.store.Close()
 }
 
 func (g *Gateway) openCatalog() error {
@@ -155,14 +184,13 @@ func (g *Gateway) openCatalog() error {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	g.bus = events.NewBus(registry)
-	entries := g.cfg.Tools.Entries
 	cat, ok := tools.NewCatalog(
 		tools.WithEvents(g.bus),
 		tools.WithRequiredIdentity(),
 		tools.WithLogger(g.log),
 		tools.WithMiddleware(g.admit),
-		tools.WithStages(stages(entries)),
-		tools.WithAmend(amender(entries)),
+		tools.WithStages(stages(g.cfg.Tools.Entries)),
+		tools.WithAmend(g.cfg.Tools.amender()),
 	).(tools.LiveCatalog)
 	if !ok {
 		return errors.New("gateway: the catalog cannot change while it serves")
@@ -172,7 +200,10 @@ func (g *Gateway) openCatalog() error {
 }
 
 func (g *Gateway) registerTools() error {
-	if err := builtin.Register(g.cat, g.cfg.Tools.BuiltIn...); err != nil {
+	if err := builtin.Register(g.cat, g.cfg.Tools.builtIns()...); err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	if err := g.registerMeta(); err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	for _, register := range g.opts.Register {
@@ -218,7 +249,6 @@ func (g *Gateway) noteEntries() {
 }
 
 func (g *Gateway) expect(entries []Entry) {
-	warnDeferred(g.log, entries)
 	g.waiting.expect(entries)
 }
 
@@ -331,6 +361,7 @@ func (g *Gateway) Close(ctx context.Context) error {
 	g.end()
 	err = errors.Join(err, closeSources(ctx, g.running()))
 	g.retiring.Wait()
+	err = errors.Join(err, g.closeStore())
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.closed, g.closeErr = true, err

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -144,5 +145,9 @@ func containsFold(list []string, s string) bool {
 // ServeStdio answers one MCP client on a pair of pipes until in ends, and
 // returns nil then. It does not close the gateway.
 func (g *Gateway) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
-	return g.mcp.ServeStdio(g.local(ctx, ""), in, out)
+	session, err := namedSession(g.opts.Session, "")
+	if err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	return g.mcp.ServeStdio(g.local(ctx, session), in, out)
 }

@@ -103,7 +103,13 @@ func call(t testing.TB, g *gateway.Gateway, name, args string) string {
 }
 
 func names(t testing.TB, g *gateway.Gateway) []string {
-	return tools.VisibleNames(g.Catalog(), tools.FilterFrom(g.LocalContext(bounded(t))))
+	var list []string
+	for _, tool := range g.Catalog().List(tools.FilterFrom(g.LocalContext(bounded(t)))) {
+		if tool.Kind != tools.KindMeta { // which are always there
+			list = append(list, tool.Name)
+		}
+	}
+	return list
 }
 
 // await waits until done, looking again at each change of the catalog.
@@ -220,7 +226,7 @@ tools:
 	if got := g.PendingEntries(); !slices.Equal(got, []string{"greet"}) {
 		t.Fatalf("pending: %v", got)
 	}
-	for _, want := range []string{"an entry names a tool that does not exist yet", "tool=greet", "no tool_search"} {
+	for _, want := range []string{"an entry names a tool that does not exist yet", "tool=greet"} {
 		if !strings.Contains(book.String(), want) {
 			t.Errorf("the log does not say %q:\n%s", want, book)
 		}
@@ -260,9 +266,9 @@ func TestScopesOfTheLocalCaller(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"listen: 0.0.0.0:80":               "toolcrib.yaml:1:9: listen: is an address that other machines reach, and this version has no authentication; expected an address of this machine alone, such as 127.0.0.1:7711",
-		"listen: ':80'":                    "listen: is an address that other machines reach",
-		"tools: {built_in: [tool_search]}": "toolcrib.yaml:1:20: tools.built_in[0]: tool_search is not available in this version",
+		"listen: 0.0.0.0:80":                "toolcrib.yaml:1:9: listen: is an address that other machines reach, and this version has no authentication; expected an address of this machine alone, such as 127.0.0.1:7711",
+		"listen: ':80'":                     "listen: is an address that other machines reach",
+		"tools: {built_in: [skill_search]}": "toolcrib.yaml:1:20: tools.built_in[0]: skill_search is not available in this version",
 	} {
 		g, err := gateway.Open(bounded(t), parse(t, text), nil)
 		if g != nil || err == nil || !strings.Contains(err.Error(), want) {
@@ -302,7 +308,7 @@ func TestEveryObstacleIsReported(t *testing.T) {
 	err := parse(t, `
 listen: 0.0.0.0:80
 tools:
-  built_in: [tool_get, tool_search]
+  built_in: [skill_get, skill_search]
   mcp_servers:
     - {name: a, url: http://localhost:1, headers: {A: "${GATEWAY_TEST_NOT_SET}"}}`).Validate()
 	var faults gateway.ConfigErrors

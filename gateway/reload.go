@@ -15,7 +15,7 @@ import (
 // Reload applies a configuration while the gateway serves. What did not change
 // is left alone, and calls under way end where they began. With an error
 // nothing changed. Changes of listen, data_dir, the allowed hosts and origins,
-// and limits take effect at the next start; that is said in the log.
+// mcp, and limits take effect at the next start; that is said in the log.
 func (g *Gateway) Reload(ctx context.Context, cfg *Config) error {
 	if cfg == nil {
 		cfg = &Config{}
@@ -45,9 +45,9 @@ func (g *Gateway) Reload(ctx context.Context, cfg *Config) error {
 
 // reloadTools applies what concerns single tools.
 func (g *Gateway) reloadTools(before, after *Tools) error {
-	added, err := g.addBuiltIns(before.BuiltIn, after.BuiltIn)
+	added, err := g.addBuiltIns(before.builtIns(), after.builtIns())
 	if err == nil {
-		err = g.cat.Amend(amender(after.Entries))
+		err = g.cat.Amend(after.amender())
 	}
 	if err != nil {
 		for _, name := range added {
@@ -56,8 +56,8 @@ func (g *Gateway) reloadTools(before, after *Tools) error {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	g.cat.SwapStages(stages(after.Entries))
-	for _, name := range before.BuiltIn {
-		if !slices.Contains(after.BuiltIn, name) {
+	for _, name := range before.builtIns() {
+		if !slices.Contains(after.builtIns(), name) {
 			_ = g.cat.Deregister(name) // a Go program may have removed it
 		}
 	}
@@ -93,7 +93,7 @@ func (g *Gateway) noteRestart(before, after *Config) {
 // startKeys are the values that are used when the gateway is opened.
 func startKeys(c *Config) map[string]any {
 	return map[string]any{
-		"listen": c.Listen, "data_dir": c.DataDir, "limits": c.Limits,
+		"listen": c.Listen, "data_dir": c.DataDir, "limits": c.Limits, "mcp": c.MCP,
 		"allowed_hosts": strings.Join(c.AllowedHosts, ","), "allowed_origins": strings.Join(c.AllowedOrigins, ","),
 	}
 }

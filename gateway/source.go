@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -23,6 +24,8 @@ type sourceSpec struct {
 	// settings stay the same is left alone by a reload.
 	settings any
 	open     func(log *slog.Logger) (tools.ToolProvider, error)
+	// loading is set on tools whose own loading nobody set.
+	loading tools.LoadingMode
 	// health, when not nil, says what is wrong with a provider that had been
 	// connected, or nothing.
 	health func(tools.ToolProvider) string
@@ -47,7 +50,7 @@ type sourceSpec struct {
 func (s *sourceSpec) key() string { return s.kind + ":" + s.name }
 
 func (s *sourceSpec) same(other *sourceSpec) bool {
-	return s.kind == other.kind && reflect.DeepEqual(s.settings, other.settings)
+	return s.kind == other.kind && s.loading == other.loading && reflect.DeepEqual(s.settings, other.settings)
 }
 
 // The pace at which a source is tried and asked.
@@ -169,6 +172,7 @@ func (s *source) attempt(ctx context.Context) (err error) {
 	}
 	for i := range list {
 		list[i].Invoke = s.counted(list[i].Tool.Name, list[i].Invoke)
+		list[i].Tool.Loading = cmp.Or(list[i].Tool.Loading, s.spec.loading)
 	}
 	changes := s.cat.SwapSource(provider.SourceID(), list)
 	if r, ok := provider.(tools.Refuser); ok {

@@ -100,7 +100,7 @@ func (s *specs) mcpServer(m *MCPServer, at string) {
 		s.faults = append(s.faults, s.cfg.faultAt(at, err.Error(), ""))
 		return
 	}
-	s.list = append(s.list, sourceSpec{name: m.Name, kind: kindMCP, at: at, settings: cfg, health: mcpHealth,
+	s.list = append(s.list, sourceSpec{name: m.Name, kind: kindMCP, at: at, settings: cfg, health: mcpHealth, loading: m.LoadingMode,
 		prefixes: m.prefixes(), unmatched: m.unmatched,
 		open: func(log *slog.Logger) (tools.ToolProvider, error) {
 			own := cfg
@@ -178,7 +178,7 @@ func (s *specs) openAPI(o *OpenAPI, at string) {
 		s.faults = append(s.faults, s.cfg.faultAt(at, err.Error(), ""))
 		return
 	}
-	spec := sourceSpec{name: o.Name, kind: kindOpenAPI, at: at, document: at + ".document", settings: settings,
+	spec := sourceSpec{name: o.Name, kind: kindOpenAPI, at: at, document: at + ".document", settings: settings, loading: o.LoadingMode,
 		prefixes: prefixesOf(o.Prefix, o.Name), unmatched: unmatchedPatterns,
 		open: func(*slog.Logger) (tools.ToolProvider, error) { return httptool.NewOpenAPI(cfg) }}
 	if !strings.Contains(cfg.Document, "://") {
@@ -249,7 +249,7 @@ func (s *specs) manifest(m *HTTPManifest, at string) {
 		return
 	}
 	settings := manifestSettings{HTTPManifest: *m, document: stamp(cfg.File)}
-	s.list = append(s.list, sourceSpec{name: cfg.Name, kind: kindManifest, at: at, document: at + ".file", settings: settings,
+	s.list = append(s.list, sourceSpec{name: cfg.Name, kind: kindManifest, at: at, document: at + ".file", settings: settings, loading: m.LoadingMode,
 		local: surveyManifest(cfg),
 		open:  func(*slog.Logger) (tools.ToolProvider, error) { return httptool.NewManifest(cfg) }})
 }

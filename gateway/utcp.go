@@ -35,7 +35,7 @@ func (s *specs) utcp(u *UTCP, at string) {
 		s.faults = append(s.faults, s.cfg.faultAt(at, err.Error(), ""))
 		return
 	}
-	spec := sourceSpec{name: u.Name, kind: kindUTCP, at: at, document: at + ".manual", settings: settings,
+	spec := sourceSpec{name: u.Name, kind: kindUTCP, at: at, document: at + ".manual", settings: settings, loading: u.LoadingMode,
 		prefixes: prefixesOf(u.Prefix, u.Name), unmatched: unmatchedPatterns,
 		open: func(*slog.Logger) (tools.ToolProvider, error) { return httptool.NewUTCP(cfg) }}
 	if !strings.Contains(cfg.Manual, "://") {

@@ -119,9 +119,23 @@ func withSession(ctx context.Context, sess *mcpwire.Session) context.Context {
 		return ctx
 	}
 	if q.SessionID = sess.ID(); q.SessionID == "" {
-		q.SessionID = "stateless"
+		q.SessionID = statelessSession(sess)
 	}
 	return identity.WithQuadruple(ctx, q, identity.ScopesFrom(ctx)...)
+}
+
+// maxClientName bounds how much of a client's name is part of an identity.
+const maxClientName = 64
+
+// statelessSession is the session of a client of the era that has none: all that
+// it does as the same user is one, and clients that call themselves by different
+// names are apart.
+func statelessSession(sess *mcpwire.Session) string {
+	raw, _ := rawjson.Get(sess.ClientInfo(), "name")
+	if name, ok := rawjson.Unquote(raw); ok && name != "" {
+		return "stateless:" + name[:min(len(name), maxClientName)]
+	}
+	return "stateless"
 }
 
 // capabilitiesOf returns what the client says it can be asked. One that can

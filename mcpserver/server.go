@@ -30,8 +30,8 @@ type Options struct {
 	// use the session. A *[Refusal] is answered as it says, any other error
 	// with 401. Nil admits everyone as the principal "".
 	//
-	// An identity whose session is empty gets that of the MCP session, or
-	// "stateless" where the protocol has none. The same holds for the context
+	// An identity whose session is empty gets that of the MCP session or, where
+	// the protocol has none, "stateless:" and the client's name. The same holds for the context
 	// given to ServeStdio.
 	Authenticate func(*http.Request) (ctx context.Context, principal string, err error)
 

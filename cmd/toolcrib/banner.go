@@ -21,6 +21,9 @@ func banner(list []tools.Tool, url string) string {
 	b.WriteString("\nTools:\n")
 	byTransport := map[tools.TransportKind][]string{}
 	for _, t := range list {
+		if t.Kind == tools.KindMeta {
+			continue // those are for models
+		}
 		byTransport[t.Transport] = append(byTransport[t.Transport], t.Name)
 	}
 	for _, transport := range slices.Sorted(maps.Keys(byTransport)) {

@@ -12,7 +12,7 @@ import (
 )
 
 func (a *app) mcpCommand() *cobra.Command {
-	var config, data string
+	var config, data, session string
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve the catalog over MCP on stdin and stdout",
@@ -22,16 +22,17 @@ program ends when stdin does.
 
 Without -c it serves ./` + defaultConfig + `, or the demonstration that serve has.`,
 		Args: arity(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveStdio(cmd.Context(), config, data) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveStdio(cmd.Context(), config, data, session) },
 	}
 	cmd.Flags().StringVarP(&config, "config", "c", "", "configuration")
 	cmd.Flags().StringVar(&data, "data", "", "folder for state (default that of the configuration)")
+	cmd.Flags().StringVar(&session, "session", "", "name of the client's session, to go on with what it has found before")
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 	_ = cmd.MarkFlagDirname("data")
 	return cmd
 }
 
-func (a *app) serveStdio(ctx context.Context, config, data string) error {
+func (a *app) serveStdio(ctx context.Context, config, data, session string) error {
 	logger, err := a.logger(slog.LevelWarn)
 	if err != nil {
 		return err
@@ -40,7 +41,7 @@ func (a *app) serveStdio(ctx context.Context, config, data string) error {
 	if err != nil {
 		return err
 	}
-	p.stdio = true
+	p.stdio, p.session = true, session
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	g, err := p.open(context.WithoutCancel(ctx), logger, data)

@@ -23,6 +23,8 @@ type plan struct {
 	demo   *demo.Demo  // nil with a configuration
 	listen string      // of the flag, or empty
 	stdio  bool        // nothing listens
+	// session is the name of the session of the client on stdio, or empty.
+	session string
 }
 
 // address is where to listen with a configuration.
@@ -67,7 +69,7 @@ func (p *plan) open(ctx context.Context, logger *slog.Logger, data string) (*gat
 		logger.Warn("there is no ./" + defaultConfig + ", so this serves the demonstration")
 	}
 	p.config.Listen = p.address(p.config)
-	opts := &gateway.Options{Logger: logger, DataDir: data, Version: buildVersion()}
+	opts := &gateway.Options{Logger: logger, DataDir: data, Session: p.session, Version: buildVersion()}
 	if p.demo != nil {
 		opts.Register = p.demo.Register()
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/toolcrib/toolcrib/gateway"
 	"github.com/toolcrib/toolcrib/tools"
-	"github.com/toolcrib/toolcrib/tools/builtin"
 )
 
 // Command is the argument with which the program becomes the demonstration's
@@ -44,7 +43,7 @@ func Start(executable string) (*Demo, error) {
 // Config is the configuration of the demonstration. It belongs to the caller.
 func (d *Demo) Config() *gateway.Config {
 	cfg := &gateway.Config{}
-	cfg.Tools.BuiltIn = builtin.Names()
+	cfg.Tools.BuiltIn = []string{"clock.now", "text.echo"}
 	cfg.Tools.MCPServers = []gateway.MCPServer{{Name: "notes", Command: []string{d.executable, Command}}}
 	cfg.Tools.OpenAPI = []gateway.OpenAPI{{Name: "library", Document: d.address + "/openapi.yaml", AllowPrivate: true}}
 	return cfg

@@ -1,0 +1,26 @@
+package gateway
+
+import (
+	"slices"
+
+	"github.com/toolcrib/toolcrib/tools/builtin"
+	"github.com/toolcrib/toolcrib/view"
+)
+
+// builtIns are the built-in tools that the operator offers, apart from those
+// about tools, which are always there.
+func (t *Tools) builtIns() []string {
+	return slices.DeleteFunc(slices.Clone(t.BuiltIn), func(name string) bool { return slices.Contains(builtin.MetaNames(), name) })
+}
+
+// registerMeta adds the tools that find others. They are declared to a caller
+// while something is deferred for it, or always if the operator offers them.
+func (g *Gateway) registerMeta() error {
+	return builtin.RegisterMeta(g.cat, &builtin.MetaOptions{Memory: g.found})
+}
+
+// discovery decides what clients of MCP are listed.
+func (g *Gateway) discovery() *view.Discovery {
+	m := g.config().MCP
+	return view.NewDiscovery(g.found, &view.DiscoveryOptions{Mode: m.Discovery, BudgetTokens: m.DiscoveryBudgetTokens, ToolsOnly: true})
+}

@@ -1,0 +1,72 @@
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/store"
+	"github.com/toolcrib/toolcrib/view"
+)
+
+// foundIn is the collection of what callers have found: one record for each
+// session, a list of names in JSON, the oldest first.
+const foundIn = "discovery.found"
+
+// foundFor is how long a session's finds are kept after the last one.
+const foundFor = 30 * 24 * time.Hour
+
+// storedMemory keeps what callers have found in a store, so that it survives the
+// end of this process and is the same in all that share the store.
+type storedMemory struct{ records store.Records }
+
+var _ view.Memory = storedMemory{}
+
+func foundKey(ctx context.Context) store.Key {
+	caller, _ := identity.From(ctx)
+	return store.Key{Collection: foundIn, Owner: store.Session(caller), Name: "tools"}
+}
+
+// Found implements view.Memory.
+func (m storedMemory) Found(ctx context.Context) ([]string, error) {
+	record, err := m.records.Get(ctx, foundKey(ctx))
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	names, err := foundNames(record)
+	slices.Sort(names)
+	return names, err
+}
+
+// Add implements view.Memory.
+func (m storedMemory) Add(ctx context.Context, names ...string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	_, err := store.Update(ctx, m.records, foundKey(ctx), func(old store.Record) (store.Write, error) {
+		kept, err := foundNames(old)
+		if err != nil {
+			return store.Write{}, err
+		}
+		value, err := json.Marshal(view.Remember(kept, view.DefaultMaxFound, names...))
+		return store.Write{Value: value, Expires: time.Now().Add(foundFor)}, err
+	})
+	return err
+}
+
+func foundNames(r store.Record) (names []string, err error) {
+	if len(r.Value) == 0 {
+		return nil, nil
+	}
+	if err := json.Unmarshal(r.Value, &names); err != nil {
+		return nil, fmt.Errorf("gateway: the record of found tools cannot be read: %w", err)
+	}
+	return names, nil
+}

@@ -1,0 +1,29 @@
+package gateway
+
+import (
+	"fmt"
+	"regexp"
+)
+
+// SessionHeader is the header with which a caller names its session. Whoever
+// sends the same name as the same user is the same session, over reconnects and
+// restarts, and whatever the protocol.
+const SessionHeader = "Toolcrib-Session"
+
+// sessionName is what a name may be.
+var sessionName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+
+// namedPrefix stands before names that callers chose, so that none can be that
+// of a session of a protocol.
+const namedPrefix = "named:"
+
+// namedSession returns the session of a name, and otherwise that of the protocol.
+func namedSession(name, otherwise string) (string, error) {
+	switch {
+	case name == "":
+		return otherwise, nil
+	case !sessionName.MatchString(name):
+		return "", fmt.Errorf("the name of a session: expected a match of %s", sessionName)
+	}
+	return namedPrefix + name, nil
+}
