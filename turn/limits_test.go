@@ -8,6 +8,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -204,9 +205,14 @@ func TestTurnInsideATool(t *testing.T) {
 	}
 }
 
-type peer struct{ notes []string }
+type peer struct {
+	mu    sync.Mutex
+	notes []string
+}
 
 func (p *peer) Progress(_ context.Context, n tools.ProgressNote) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	p.notes = append(p.notes, n.Message)
 	return nil
 }

@@ -105,12 +105,21 @@ func (p *plan) dispatch(ctx context.Context, b *batch) {
 	if p.refusal != nil {
 		at = context.WithoutCancel(ctx) // only to be refused
 	}
-	e := tools.EntranceFrom(ctx)
-	e = tools.Entrance{Peer: e.Peer, Capabilities: e.Capabilities, Client: e.Client, ClientGone: e.ClientGone, LogLevel: e.LogLevel,
-		CallID: p.turn.run.eventID(p.call.ID), Guard: p.guard, RefuseForged: true}
-	res, err := tools.Invoke(tools.WithEntrance(at, e), p.turn.run.runner.cat, p.call.Name, p.call.Args)
+	res, err := tools.Invoke(tools.WithEntrance(at, p.entrance(ctx)), p.turn.run.runner.cat, p.call.Name, p.call.Args)
 	returned = true
 	p.conclude(ctx, res, err)
+}
+
+// entrance is how the call comes to the door: with the peer of whoever executes
+// the turn, also where that is a tool.
+func (p *plan) entrance(ctx context.Context) tools.Entrance {
+	e := tools.EntranceFrom(ctx)
+	own := tools.Entrance{CallID: p.turn.run.eventID(p.call.ID), Guard: p.guard, RefuseForged: true}
+	own.Peer, own.Capabilities, own.Client, own.ClientGone, own.LogLevel = e.Peer, e.Capabilities, e.Client, e.ClientGone, e.LogLevel
+	if c := tools.CallFrom(ctx); c != nil && e.Peer == nil {
+		own.Peer, own.Capabilities, own.Client, own.ClientGone, own.LogLevel = c.Peer(), c.Capabilities, c.Client, c.ClientGone, c.LogLevel
+	}
+	return own
 }
 
 // guard is what the turn demands of the call at the door.
