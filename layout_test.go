@@ -51,7 +51,7 @@ var imports = map[string][]string{
 	"adapter/subset":           {"internal/rawjson"},
 	"adapter":                  with(ground, "adapter/subset"),
 	"tools/inproc":             ground,
-	"turn":                     with(ground, "view", "internal/nearest"),
+	"turn":                     with(ground, "view", "adapter", "internal/nearest"),
 	"tools/auth":               with(ground, "internal/mask", "internal/netguard"),
 	"tools/builtin":            with(ground, "view", "tools/inproc"),
 	"tools/httptool":           with(ground, "internal/credential", "internal/httpfault", "internal/mask", "internal/nearest", "internal/netguard"),

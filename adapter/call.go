@@ -60,27 +60,35 @@ func (d *Declarations) call(index int, raw rawCall) Call {
 	c := Call{ID: raw.id, Index: index, Tool: raw.name, Wire: raw.name, Sent: raw.args}
 	at, known := d.byWire[raw.name]
 	if !known {
-		c.Err = &tools.Error{
-			Code: tools.ErrToolNotFound, Tool: clip(raw.name), Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered,
-			Message: "no tool of this name was declared",
-		}
+		_, c.Err = d.Args(raw.name, raw.args)
 		return c
 	}
+	c.Tool = d.Tools[at].Tool
+	c.Args, c.Err = d.Args(raw.name, raw.args)
+	return c
+}
+
+// Args maps arguments that were sent for the tool of a wire name back to those of
+// its own schema. Calls does so by itself; it is for whoever mends what was sent.
+// The error is a *tools.Error.
+func (d *Declarations) Args(wire string, sent json.RawMessage) (json.RawMessage, error) {
+	at, known := d.byWire[wire]
+	if !known {
+		return nil, &tools.Error{Code: tools.ErrToolNotFound, Tool: clip(wire), Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered,
+			Message: "no tool of this name was declared"}
+	}
 	decl := &d.Tools[at]
-	c.Tool = decl.Tool
-	args, err := decl.form.Back(raw.args)
-	if err == nil && rawjson.KindOf(args) != rawjson.KindObject {
-		err = fmt.Errorf("the arguments must be a JSON object, not %s", rawjson.KindOf(args))
+	args, err := decl.form.Back(sent)
+	if err == nil && rawjson.KindOf(sent) != rawjson.KindObject {
+		err = fmt.Errorf("the arguments must be a JSON object, not %s", rawjson.KindOf(sent))
 	}
 	if err != nil {
-		c.Err = &tools.Error{
+		return nil, &tools.Error{
 			Code: tools.ErrToolInvalidArgs, Tool: decl.Tool, Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered,
 			Message: err.Error(), Err: err,
 		}
-		return c
 	}
-	c.Args = args
-	return c
+	return args, nil
 }
 
 // Reply returns the messages of a response that belong into the history of the

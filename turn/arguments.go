@@ -35,21 +35,40 @@ func EventDefinitions() []events.Definition {
 // arguments returns the arguments to go on with.
 func (p *plan) arguments(ctx context.Context, tool *tools.Tool, args json.RawMessage) (json.RawMessage, error) {
 	readOnly := tool.Safety.ReadOnly == tools.Yes
-	if absent(args) {
+	mends := readOnly && p.turn.run.runner.opts.BadCalls == Normalize
+	switch {
+	case p.call.Err != nil && !mends:
+		return nil, unreadable(p.call.Err)
+	case p.call.Err == nil && absent(args):
 		if !readOnly && takesArguments(tool) {
 			return nil, &tools.Error{Code: tools.ErrToolInvalidArgs, Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered,
 				Err: errors.New("there are none; to call the tool without any, send {}")}
 		}
 		return args, nil
-	}
-	if !readOnly || p.turn.run.runner.opts.BadCalls != Normalize {
+	case !mends:
 		return args, nil
 	}
-	args, p.unwrapped = unwrap(args)
-	if p.unwrapped != "" {
-		p.tellUnwrapped(ctx, tool.Name)
+	return p.mend(ctx, tool, args)
+}
+
+// mend takes off what arguments are wrapped in.
+func (p *plan) mend(ctx context.Context, tool *tools.Tool, args json.RawMessage) (json.RawMessage, error) {
+	inner, wrapping := unwrap(args)
+	if wrapping != "" && p.call.Read != nil {
+		var err error
+		if inner, err = p.call.Read(inner); err != nil {
+			return nil, unreadable(err)
+		}
 	}
-	return args, nil
+	if wrapping == "" {
+		if p.call.Err != nil {
+			return nil, unreadable(p.call.Err)
+		}
+		return args, nil
+	}
+	p.unwrapped = wrapping
+	p.tellUnwrapped(ctx, tool.Name)
+	return inner, nil
 }
 
 func absent(args json.RawMessage) bool {

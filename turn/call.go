@@ -19,6 +19,9 @@ type Call struct {
 	// call, or nil. Such a call is not run; a *tools.Error says what it is taken
 	// for.
 	Err error
+	// Read maps arguments that were mended, and were not those of the tool's own
+	// schema, to those that are. Nil leaves them as they are.
+	Read func(args json.RawMessage) (json.RawMessage, error)
 }
 
 // Result is what became of one call.

@@ -19,10 +19,15 @@ import (
 // policy Fail, and ErrBudget when a limit of the run kept a call from being made,
 // so that further turns can make none.
 func (t *Turn) Execute(ctx context.Context, calls []Call) ([]Result, error) {
+	return t.execute(ctx, calls, func(canonical string) string { return canonical })
+}
+
+// execute is Execute for a model that knows tools by other names.
+func (t *Turn) execute(ctx context.Context, calls []Call, shown func(canonical string) string) ([]Result, error) {
 	if len(calls) == 0 {
 		return nil, nil
 	}
-	b := &batch{turn: t, plans: make([]plan, len(calls))}
+	b := &batch{turn: t, plans: make([]plan, len(calls)), shown: shown}
 	inner, cancel := b.limit(ctx)
 	defer cancel()
 	b.plan(inner, calls)
@@ -36,6 +41,7 @@ func (t *Turn) Execute(ctx context.Context, calls []Call) ([]Result, error) {
 type batch struct {
 	turn    *Turn
 	plans   []plan
+	shown   func(canonical string) string // the name by which the model knows a tool
 	workers sync.WaitGroup
 
 	mu     sync.Mutex // guards the fields below, and plan.waits
@@ -61,6 +67,7 @@ func (b *batch) plan(ctx context.Context, calls []Call) {
 	b.ready = make([]int, 0, len(calls))
 	for i := range b.plans {
 		p := &b.plans[i]
+		p.shown = b.shown
 		p.begin(ctx, b.turn, calls[i])
 		if p.known && p.refusal == nil {
 			for _, before := range o.place(i, &p.tool, p.keys) {

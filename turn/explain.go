@@ -15,7 +15,7 @@ import (
 // explain says in words for a model what became of a call that gave no result,
 // and what to do about it.
 func (p *plan) explain(ctx context.Context) string {
-	name, why := shorten(p.call.Name), reason(p.result.Err)
+	name, why := shorten(p.shown(p.call.Name)), reason(p.result.Err)
 	switch p.result.Status {
 	case StatusUnknown:
 		return p.unknown()
@@ -33,11 +33,12 @@ func (p *plan) explain(ctx context.Context) string {
 
 // unknown says that there is no such tool, and which may have been meant.
 func (p *plan) unknown() string {
-	name, known := p.call.Name, p.turn.Names()
+	name, known, shown := p.call.Name, p.turn.Names(), p.shown
 	var b strings.Builder
 	var e *tools.Error
 	if p.turn.Has(name) && errors.As(p.result.Err, &e) { // the target of a redirect is not known
-		fmt.Fprintf(&b, "There is no tool %q that %q could call.", e.Tool, name)
+		fmt.Fprintf(&b, "There is no tool %q that %q could call.", e.Tool, shown(name))
+		shown = func(canonical string) string { return canonical }
 		if name = e.Tool; p.turn.run.runner.opts.Select == nil {
 			known = p.turn.declared.View().Names()
 		}
@@ -45,10 +46,10 @@ func (p *plan) unknown() string {
 		fmt.Fprintf(&b, "There is no tool %q in this turn.", shorten(name))
 	}
 	if known, ok := nearest.Word(name, known); ok {
-		fmt.Fprintf(&b, " Did you mean %q?", known)
+		fmt.Fprintf(&b, " Did you mean %q?", shown(known))
 	}
 	if p.turn.Has(view.SearchTool) {
-		fmt.Fprintf(&b, " More tools are found with %q, and can be called from the next turn on.", view.SearchTool)
+		fmt.Fprintf(&b, " More tools are found with %q, and can be called from the next turn on.", p.shown(view.SearchTool))
 	}
 	return b.String()
 }

@@ -12,8 +12,9 @@ import (
 // plan is one call, from what is known of it before anything runs to its result.
 // A single goroutine at a time has it.
 type plan struct {
-	turn *Turn
-	call Call
+	turn  *Turn
+	call  Call
+	shown func(canonical string) string
 	// tool is what the call is meant for, where that is known.
 	tool  tools.Tool
 	known bool
@@ -132,9 +133,6 @@ func (p *plan) guard(ctx context.Context, tool *tools.Tool, args json.RawMessage
 			Message: "it is not declared in this turn"}
 	}
 	p.ran = tool
-	if p.call.Err != nil {
-		return tools.ToolResult{}, unreadable(p.call.Err)
-	}
 	if err := p.sameDefinition(tool); err != nil {
 		return tools.ToolResult{}, err
 	}
