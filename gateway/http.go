@@ -62,11 +62,20 @@ type sourceBrief struct {
 }
 
 // readyz answers 200 once every source had its first attempt, and 503 before
-// and while the gateway drains.
-func (g *Gateway) readyz(w http.ResponseWriter, _ *http.Request) {
-	status, body := http.StatusOK, state{Status: "ready", UnmatchedEntries: g.unmatchedEntries()}
+// and while the gateway drains. What names tools is for who operates the gateway.
+func (g *Gateway) readyz(w http.ResponseWriter, r *http.Request) {
+	status, body := http.StatusOK, state{Status: "ready"}
+	ctx, err := g.apiCaller(r)
+	shown := err == nil && operates(ctx)
+	if shown {
+		body.UnmatchedEntries = g.unmatchedEntries()
+	}
 	for _, s := range g.Sources() {
-		body.Sources = append(body.Sources, sourceBrief{s.Name, s.State, s.Unmatched})
+		brief := sourceBrief{Name: s.Name, State: s.State}
+		if shown {
+			brief.Unmatched = s.Unmatched
+		}
+		body.Sources = append(body.Sources, brief)
 		if s.State == SourceConnecting {
 			status, body.Status = http.StatusServiceUnavailable, "starting"
 		}

@@ -22,15 +22,17 @@ func operates(ctx context.Context) bool {
 
 // apiSources are the sources in the words of the JSON protocol, as the caller
 // on ctx may see them: with the count of the tools that it sees, and for who
-// operates the gateway with what was refused or matched nothing.
+// operates the gateway with what was refused or matched nothing, and what a
+// source says of its failure. Others learn of what kind that is.
 func (g *Gateway) apiSources(ctx context.Context) []api.Source {
 	all := operates(ctx)
 	counts := countsBySource(view.From(ctx, g.cat))
 	var out []api.Source
 	for _, s := range g.running() {
 		state := s.status()
-		row := api.Source{Name: state.Name, Kind: state.Kind, State: state.State, Error: state.Error, Tools: counts[s.shownID()]}
+		row := api.Source{Name: state.Name, Kind: state.Kind, State: state.State, Error: state.fault(), Tools: counts[s.shownID()]}
 		if all {
+			row.Error = state.Error
 			row.Unmatched = state.Unmatched
 			for _, r := range state.Refused {
 				row.Refused = append(row.Refused, api.RefusedTool(r))

@@ -1,6 +1,9 @@
 package gateway_test
 
 import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -56,5 +59,33 @@ func TestRefusedToolsAreShownToTheOperator(t *testing.T) {
 	ctx := identity.With(bounded(t), identity.Identity{TenantID: "stranger", UserID: "u", SessionID: "s"})
 	if other, err := g.LocalAPI().Sources(ctx); err != nil || other.Sources[0].Refused != nil || other.Sources[0].Tools != local.Sources[0].Tools {
 		t.Errorf("a stranger sees %+v, %v", other, err)
+	}
+}
+
+// What a source says of its failure is for who operates the gateway; others
+// learn which source it is and what kind of failure.
+func TestFailureOfASourceIsTheOperatorsDetail(t *testing.T) {
+	g := open(t, parse(t, "tools: {mcp_servers: [{name: gone, command: [/no/such/secret-place]}]}"), &gateway.Options{})
+	local, err := g.LocalAPI().Sources(g.LocalContext(bounded(t)))
+	if err != nil || !strings.Contains(local.Sources[0].Error, "starting /no/such/secret-place") {
+		t.Errorf("the local caller sees %+v, %v", local, err)
+	}
+	ctx := identity.With(bounded(t), identity.Identity{TenantID: "stranger", UserID: "u", SessionID: "s"})
+	if other, err := g.LocalAPI().Sources(ctx); err != nil || other.Sources[0].Error != `source "gone": permanent failure` {
+		t.Errorf("a stranger sees %+v, %v", other, err)
+	}
+}
+
+// Who cannot be told who it is learns from /readyz what a balancer needs.
+func TestReadyzNamesNoToolsToStrangers(t *testing.T) {
+	g := open(t, parse(t, "tools: {entries: [{name: secret_entry}]}"), &gateway.Options{})
+	for header, want := range map[string]bool{"": true, strings.Repeat("x", 5000): false} {
+		r := httptest.NewRequest(http.MethodGet, "http://localhost/readyz", nil)
+		r.Header.Set(gateway.SessionHeader, header)
+		w := httptest.NewRecorder()
+		g.Handler().ServeHTTP(w, r)
+		if got := strings.Contains(w.Body.String(), "secret_entry"); w.Code != http.StatusOK || got != want {
+			t.Errorf("%d %s", w.Code, w.Body)
+		}
 	}
 }

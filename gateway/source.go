@@ -274,7 +274,7 @@ func (s *source) succeeded(ch tools.Changes, unmatched []string) {
 	s.mu.Lock()
 	before := s.before
 	s.before, s.served = nil, true
-	s.state.State, s.state.Error, s.state.Refused = SourceReady, "", refused
+	s.state.State, s.state.Error, s.state.ErrorClass, s.state.Refused = SourceReady, "", "", refused
 	s.state.Tools = len(ch.Added) + len(ch.Updated) + ch.Unchanged
 	news := !slices.Equal(s.state.Unmatched, unmatched)
 	s.state.Unmatched = unmatched
@@ -315,7 +315,7 @@ func (s *source) failed(err error) {
 	why := reason(err)
 	s.mu.Lock()
 	again := s.state.Error == why
-	s.state.State, s.state.Error = SourceDown, why
+	s.state.State, s.state.Error, s.state.ErrorClass = SourceDown, why, tools.ClassifyError(err, false)
 	before := s.before
 	s.mu.Unlock()
 	switch {
@@ -372,7 +372,7 @@ func (s *source) status() SourceState {
 		return out
 	}
 	if fault := s.spec.health(s.provider); fault != "" {
-		out.State, out.Error = SourceDown, fault
+		out.State, out.Error, out.ErrorClass = SourceDown, fault, tools.ErrClassTransient
 	}
 	return out
 }

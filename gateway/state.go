@@ -1,5 +1,11 @@
 package gateway
 
+import (
+	"fmt"
+
+	"github.com/toolcrib/toolcrib/tools"
+)
+
 // The states of a source.
 const (
 	SourceConnecting = "connecting" // the first attempt has not ended
@@ -19,6 +25,8 @@ type SourceState struct {
 	State string `json:"state"`
 	// Error is why the last attempt failed, or empty.
 	Error string `json:"error,omitempty"`
+	// ErrorClass is the kind of that failure, or empty.
+	ErrorClass tools.ErrorClass `json:"error_class,omitempty"`
 	// Tools counts the source's tools in the catalog.
 	Tools int `json:"tools"`
 	// Refused lists tools that could not be registered, each with the reason.
@@ -32,4 +40,13 @@ type SourceState struct {
 type Refused struct {
 	Name   string `json:"name"`
 	Reason string `json:"reason"`
+}
+
+// fault is what may be said of a failure to callers who do not operate the
+// gateway: the words of a source can name its address, its files and its tools.
+func (s *SourceState) fault() string {
+	if s.Error == "" {
+		return ""
+	}
+	return fmt.Sprintf("source %q: %s failure", s.Name, s.ErrorClass)
 }

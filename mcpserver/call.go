@@ -23,6 +23,10 @@ func (s *Server) callTool(ctx context.Context, r *mcpwire.Request) (json.RawMess
 	if err := s.checkParamHeaders(ctx, r, p.name); err != nil {
 		return nil, err
 	}
+	if p.state != "" && !view.From(ctx, s.cat).Has(p.name) {
+		s.parked.dismiss(ctx, r, &p)
+		return nil, unknownTool(p.name)
+	}
 	return s.converse(ctx, r, &p, func(ctx context.Context) (json.RawMessage, error) {
 		res, err := tools.Invoke(ctx, s.cat, p.name, p.arguments)
 		if err != nil {

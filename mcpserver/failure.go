@@ -68,13 +68,17 @@ func answerFailure(ctx context.Context, name string, err error) (json.RawMessage
 		if !strings.HasPrefix(name, e.Tool) {
 			name = e.Tool // a call that was redirected is that of its target
 		}
-		return nil, mcpwire.Errorf(mcpwire.CodeInvalidParams, "Unknown tool: %s", shorten(name, 128))
+		return nil, unknownTool(name)
 	case e.Code == tools.ErrIdentityRequired && e.Attempts == 0:
 		return nil, identityRequired()
 	case errors.As(err, &rpc):
 		return nil, rpc
 	}
 	return failedResult(e)
+}
+
+func unknownTool(name string) error {
+	return mcpwire.Errorf(mcpwire.CodeInvalidParams, "Unknown tool: %s", shorten(name, 128))
 }
 
 func identityRequired() error {

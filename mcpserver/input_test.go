@@ -184,6 +184,38 @@ func TestParkedCallsAreBounded(t *testing.T) {
 	}
 }
 
+// However many callers there are, and however few calls each has, all together
+// are bounded.
+func TestParkedCallsOfAllAreBounded(t *testing.T) {
+	c := askingCrib(t)
+	url := listenHTTP(t, c.serve(t, &mcpserver.Options{Authenticate: byTenant, ParkedCalls: 4}))
+	for i := range 6 {
+		_, got := modern{url: url, auth: "Bearer t" + strconv.Itoa(i), capabilities: `{"elicitation":{}}`}.post(t, "tools/call", "ask.one", nil)
+		if full := strings.Contains(at(got, "error", "message"), "too many calls wait"); full != (i >= 4) {
+			t.Errorf("caller %d: %s", i, got)
+		}
+	}
+}
+
+// Who comes back to a tool that has been hidden meanwhile is told what is told of
+// one that does not exist, and the call is over.
+func TestParkedCallOfAHiddenTool(t *testing.T) {
+	c := askingCrib(t)
+	p := &asker{pipe: openPipe(t, c.serve(t, nil))}
+	first := p.call(t, "ask.one", "")
+	if err := c.Amend(func(tool *tools.Tool) {
+		if tool.Name == "ask.one" {
+			tool.Tenants = []string{"somebody else"}
+		}
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if got := p.call(t, "ask.one", back(first, ada)); at(got, "error", "message") != "Unknown tool: ask.one" {
+		t.Errorf("%s", got)
+	}
+	receive(t, c.ended)
+}
+
 // A call that nobody comes back to ends after its time, and one whose server
 // ends ends with it.
 func TestParkedCallsEnd(t *testing.T) {

@@ -23,6 +23,7 @@ func (s *Server) readResource(ctx context.Context, r *mcpwire.Request) (json.Raw
 	x := s.index(view.From(ctx, s.cat))
 	tool, takesURI, ok := s.reads(x, uri)
 	if !ok {
+		s.parked.dismiss(ctx, r, &p)
 		return nil, resourceNotFound(r, uri)
 	}
 	if takesURI {
@@ -73,6 +74,7 @@ func (s *Server) getPrompt(ctx context.Context, r *mcpwire.Request) (json.RawMes
 	}
 	found, ok := s.index(view.From(ctx, s.cat)).prompts[p.name]
 	if !ok {
+		s.parked.dismiss(ctx, r, &p)
 		return nil, unknownPrompt(p.name)
 	}
 	return s.converse(ctx, r, &p, func(ctx context.Context) (json.RawMessage, error) {

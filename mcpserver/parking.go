@@ -143,6 +143,17 @@ func (p *parking) resume(ctx context.Context, r *mcpwire.Request, params *callPa
 	return e, nil
 }
 
+// dismiss ends the errand that a client comes back to, if it does, when the
+// client no longer sees what it is about.
+func (p *parking) dismiss(ctx context.Context, r *mcpwire.Request, params *callParams) {
+	if params.state == "" {
+		return
+	}
+	if e, err := p.resume(ctx, r, params); err == nil {
+		e.cancel()
+	}
+}
+
 // take removes a parked errand and returns it, nil if it is not there.
 func (p *parking) take(id string, who owner) *errand {
 	p.mu.Lock()

@@ -329,6 +329,7 @@ func (p *passage) approve(ctx context.Context, args json.RawMessage, reason stri
 		p.refusing = ""
 		return edited, nil
 	}
+	err = finite(err)
 	for _, code := range []error{ErrToolRejected, ErrApprovalExpired} {
 		if errors.Is(err, code) {
 			return nil, &Error{Code: code, Class: ErrClassPermanent, Delivery: NotDelivered, Message: causeText(err, code), Err: err}
@@ -359,6 +360,7 @@ func (p *passage) admit(ctx context.Context) error {
 		return nil
 	}
 	p.refusing = "admission"
+	err = finite(err)
 	e := &Error{Code: ErrOverloaded, Class: ErrClassTransient, Delivery: NotDelivered, Retryable: true, Err: err, Message: causeText(err, ErrOverloaded)}
 	var given *Error
 	if errors.As(err, &given) {

@@ -110,7 +110,7 @@ func (p *passage) record(ctx context.Context, r Recorder, res ToolResult, err er
 
 // blame makes err the one error type, with what the door knows.
 func (p *passage) blame(err error) *Error {
-	e := asError(err)
+	e := asError(finite(err))
 	e.Tool = truncate(p.b.tool.Name, maxShownName)
 	e.Attempts = p.attempts
 	if e.Code == ErrToolPolicyExhausted {

@@ -200,7 +200,7 @@ func (s *shell) attempt(ctx context.Context, args json.RawMessage, invoke Invoke
 		res, err = s.elsewhere(a, args, invoke)
 	}
 	if err != nil {
-		err = s.explain(a, err)
+		err = s.explain(a, finite(err))
 	}
 	a.finish()
 	return res, err

@@ -1,0 +1,47 @@
+package tools
+
+import "errors"
+
+// maxChain is how many errors are looked at behind one. Of a chain that leads
+// in a circle, or that splits again and again, package errors would never find
+// the end.
+const maxChain = 100_000
+
+var errEndless = errors.New("tools: the error leads in a circle")
+
+// finite returns err, or an error in its place when what it wraps has no end.
+func finite(err error) error {
+	left := maxChain
+	if ends(err, &left) {
+		return err
+	}
+	if e, ok := err.(*Error); ok {
+		c := *e
+		c.Err = errEndless
+		return &c
+	}
+	return &Error{Class: ErrClassPermanent, Err: errEndless}
+}
+
+// ends reports whether everything behind err is found with what is left.
+func ends(err error, left *int) bool {
+	for err != nil {
+		if *left--; *left < 0 {
+			return false
+		}
+		switch e := err.(type) {
+		case interface{ Unwrap() error }:
+			err = e.Unwrap()
+		case interface{ Unwrap() []error }:
+			for _, each := range e.Unwrap() {
+				if !ends(each, left) {
+					return false
+				}
+			}
+			return true
+		default:
+			return true
+		}
+	}
+	return true
+}
