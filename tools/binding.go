@@ -1,12 +1,15 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash"
 	"math"
 	"slices"
 	"unsafe"
@@ -21,7 +24,8 @@ import (
 type binding struct {
 	cat *catalog
 	// given is the tool as it was registered, before the operator's
-	// amendments; tool is what callers see. Both are copies of our own.
+	// amendments; tool is what callers see. Both are copies of our own, and
+	// share what is the same in both.
 	given, tool Tool
 	driver      Invoker
 	validate    func(json.RawMessage) error
@@ -42,8 +46,21 @@ type binding struct {
 }
 
 // bind makes a binding of a descriptor. old, when not nil, is the binding that
-// it takes the place of; schemas that did not change are not compiled again.
+// it takes the place of. The caller holds the lock.
 func (c *catalog) bind(d ToolDescriptor, old *binding) (*binding, error) {
+	b, err := c.begin(d, old)
+	if err == nil {
+		err = b.complete()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b, nil
+}
+
+// begin makes a binding up to where it is complete: it copies what it is given
+// and lets the operator adjust it. The caller holds the lock.
+func (c *catalog) begin(d ToolDescriptor, old *binding) (*binding, error) {
 	if d.Invoke == nil {
 		return nil, invalid(d.Tool.Name, errors.New("the descriptor has no Invoke"))
 	}
@@ -53,10 +70,13 @@ func (c *catalog) bind(d ToolDescriptor, old *binding) (*binding, error) {
 	c.order++
 	b := &binding{cat: c, given: cloneTool(&d.Tool), driver: d.driver(), validate: d.Validate, companion: d.Companion,
 		bus: d.bus, inline: d.inline, redirect: d.redirect, order: c.order}
-	if err := b.describe(old); err != nil {
-		return nil, err
+	if old != nil {
+		b.hidden = old.hidden
 	}
 	b.invoke = b.Invoke
+	if err := b.amend(); err != nil {
+		return nil, invalid(b.given.Name, err)
+	}
 	return b, nil
 }
 
@@ -91,13 +111,31 @@ func (b *binding) isAbove(older *binding) bool {
 // once, so that the same closure means the same binding.
 func closureOf(f Invoker) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f)) }
 
-// describe fills in what callers see and checks all of it.
-func (b *binding) describe(old *binding) error {
-	b.tool = cloneTool(&b.given)
-	t := &b.tool
-	if err := b.amend(t); err != nil {
-		return invalid(b.given.Name, err)
+// amend sets what callers see, adjusted by the operator.
+func (b *binding) amend() (err error) {
+	b.tool = b.given
+	if b.cat.amend == nil {
+		return nil
 	}
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("the amendment panicked: %v", r)
+		}
+	}()
+	t := cloneTool(&b.given)
+	b.cat.amend(&t)
+	t.Name = b.given.Name
+	shareText(&t.ArgsSchema, b.given.ArgsSchema)
+	shareText(&t.OutSchema, b.given.OutSchema)
+	shareText(&t.Definition, b.given.Definition)
+	b.tool = cloneExcept(&t, &b.given)
+	return nil
+}
+
+// complete fills in what callers see and checks all of it. It may run for
+// several bindings at once.
+func (b *binding) complete() error {
+	t := &b.tool
 	if err := b.cat.checkTool(t); err != nil {
 		return invalid(t.Name, err)
 	}
@@ -108,7 +146,7 @@ func (b *binding) describe(old *binding) error {
 	if err := checkExamples(t); err != nil {
 		return err
 	}
-	if err := b.compile(old); err != nil {
+	if err := b.compile(); err != nil {
 		return invalid(t.Name, err)
 	}
 	t.DefinitionDigest = definitionDigest(t)
@@ -117,42 +155,23 @@ func (b *binding) describe(old *binding) error {
 	return nil
 }
 
-// amend lets the operator adjust what callers see.
-func (b *binding) amend(t *Tool) (err error) {
-	if b.cat.amend == nil {
-		return nil
-	}
-	defer func() {
-		if r := recover(); r != nil {
-			err = fmt.Errorf("the amendment panicked: %v", r)
-		}
-	}()
-	b.cat.amend(t)
-	t.Name = b.given.Name
-	*t = cloneTool(t)
-	return nil
-}
-
-func (b *binding) compile(old *binding) (err error) {
-	if old != nil && string(old.tool.ArgsSchema) == string(b.tool.ArgsSchema) {
-		b.in = old.in
-	} else if b.in, err = b.cat.compileSchema(b.tool.ArgsSchema); err != nil {
+// compile compiles the schemas and keeps one copy of their texts.
+func (b *binding) compile() (err error) {
+	if b.in, err = b.cat.schemas.compile(b.tool.ArgsSchema); err != nil {
 		return fmt.Errorf("arguments schema: %w", err)
 	}
-	if old != nil && string(old.tool.OutSchema) == string(b.tool.OutSchema) {
-		b.out = old.out
-	} else if b.out, err = b.cat.compileSchema(b.tool.OutSchema); err != nil {
+	if b.out, err = b.cat.schemas.compile(b.tool.OutSchema); err != nil {
 		return fmt.Errorf("output schema: %w", err)
 	}
-	return nil
-}
-
-// compileSchema returns nil for an absent schema.
-func (c *catalog) compileSchema(raw json.RawMessage) (*schema.Schema, error) {
-	if len(raw) == 0 {
-		return nil, nil
+	for _, t := range []*Tool{&b.tool, &b.given} {
+		if b.in != nil {
+			shareText(&t.ArgsSchema, b.in.Raw())
+		}
+		if b.out != nil {
+			shareText(&t.OutSchema, b.out.Raw())
+		}
 	}
-	return schema.Compile(raw, &c.schemas)
+	return nil
 }
 
 func invalid(name string, err error) error {
@@ -221,12 +240,21 @@ func fillIn(t *Tool) {
 	t.Tenants = sortedSet(t.Tenants)
 }
 
+// sortedSet returns a list sorted and without repetitions. It does not change
+// the list.
 func sortedSet(s []string) []string {
 	if len(s) == 0 {
 		return nil
 	}
-	slices.Sort(s)
-	return slices.Compact(s)
+	if !slices.IsSorted(s) {
+		s = slices.Sorted(slices.Values(s))
+	}
+	for i := range s[1:] {
+		if s[i] == s[i+1] {
+			return slices.Compact(slices.Clone(s))
+		}
+	}
+	return s
 }
 
 // hideInjected removes hidden arguments from the schema that callers see.
@@ -326,21 +354,53 @@ func shallow(v any, depth int) bool {
 
 // definitionDigest identifies what a caller relies on.
 func definitionDigest(t *Tool) string {
-	hidden := make([]string, len(t.Injected))
-	for i, inj := range t.Injected {
-		hidden[i] = inj.Arg
+	d := digester{sha256.New()}
+	d.text(t.Name)
+	d.text(t.Title)
+	d.text(t.Description)
+	d.bytes(t.Definition)
+	d.within(t.Definition, t.ArgsSchema)
+	d.within(t.Definition, t.OutSchema)
+	d.text(string(t.SideEffects))
+	if safety, err := json.Marshal(t.Safety); err == nil {
+		d.bytes(safety)
 	}
-	parts := []any{t.Name, t.Title, t.Description, string(t.ArgsSchema), string(t.OutSchema),
-		t.SideEffects, t.Safety, t.SafetyNotes, hidden, string(t.Definition)}
-	if t.Kind != KindTool {
-		parts = append(parts, t.Kind)
+	d.text(t.SafetyNotes)
+	d.text(string(t.Kind))
+	for _, inj := range t.Injected {
+		d.text(inj.Arg)
 	}
-	enc, err := json.Marshal(parts)
-	if err != nil {
-		return ""
+	return hex.EncodeToString(d.Sum(nil))
+}
+
+// digester hashes texts so that where one ends is part of the hash.
+type digester struct{ hash.Hash }
+
+func (d digester) text(s string) { d.bytes([]byte(s)) }
+
+func (d digester) bytes(b []byte) {
+	d.number(len(b))
+	_, _ = d.Write(b) // a hash takes everything
+}
+
+func (d digester) number(n int) {
+	var b [8]byte
+	binary.LittleEndian.PutUint64(b[:], uint64(n))
+	_, _ = d.Write(b[:])
+}
+
+// within hashes a text that is usually a part of another which is hashed
+// already: then where it stands says as much.
+func (d digester) within(whole, part []byte) {
+	at := -1
+	if len(part) > 0 {
+		at = bytes.Index(whole, part)
 	}
-	sum := sha256.Sum256(enc)
-	return hex.EncodeToString(sum[:])
+	if d.number(at); at < 0 {
+		d.bytes(part)
+		return
+	}
+	d.number(len(part))
 }
 
 // Wrap returns a descriptor whose innermost step is surrounded by middleware,

@@ -16,7 +16,6 @@ import (
 
 	"github.com/toolcrib/toolcrib/events"
 	"github.com/toolcrib/toolcrib/identity"
-	"github.com/toolcrib/toolcrib/schema"
 )
 
 // CatalogOption configures a catalog when it is made.
@@ -80,7 +79,7 @@ type catalog struct {
 	strict     bool
 	logger     *slog.Logger
 	search     ToolSearchCache
-	schemas    schema.Options
+	schemas    *compiled
 
 	stages atomic.Pointer[Stages]
 	// current is the snapshot, or nil after a change that no reader has seen.
@@ -112,7 +111,7 @@ func NewCatalog(opts ...CatalogOption) ToolCatalog {
 		cfg.logger = slog.Default()
 	}
 	c := &catalog{bus: cfg.bus, middleware: cfg.middleware, identity: cfg.identity, strict: cfg.strict,
-		logger: cfg.logger, search: cfg.search, schemas: schema.Options{Resources: maps.Clone(cfg.resources)}, amend: cfg.amend,
+		logger: cfg.logger, search: cfg.search, schemas: newCompiled(cfg.resources), amend: cfg.amend,
 		tools: map[string]*binding{}, watchers: map[chan uint64]struct{}{}}
 	c.stages.Store(&cfg.stages)
 	c.current.Store(newSnapshot(0, map[string]*binding{}))
@@ -141,7 +140,7 @@ func (c *catalog) Register(d ToolDescriptor) error {
 
 func (c *catalog) add(d ToolDescriptor) error {
 	if _, ok := c.tools[d.Tool.Name]; ok {
-		return &Error{Tool: d.Tool.Name, Code: ErrToolDuplicateName, Class: ErrClassPermanent, Delivery: NotDelivered}
+		return duplicate(d.Tool.Name)
 	}
 	b, err := c.bind(d, nil)
 	if err != nil {
@@ -158,16 +157,28 @@ func (c *catalog) RegisterAll(list []ToolDescriptor) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, d := range list {
-		if err := c.add(d); err != nil {
-			for _, done := range list[:i] {
-				delete(c.tools, done.Tool.Name)
-			}
-			return err
+	found := make([]candidate, 0, len(list))
+	next := make(map[string]*binding, len(list))
+	for _, d := range list {
+		if c.tools[d.Tool.Name] != nil || next[d.Tool.Name] != nil {
+			found = append(found, candidate{err: duplicate(d.Tool.Name)})
+			break
+		}
+		found = append(found, c.candidate(d, nil))
+		next[d.Tool.Name] = found[len(found)-1].b
+	}
+	completeAll(found)
+	for _, f := range found {
+		if f.err != nil {
+			return f.err
 		}
 	}
-	c.changed(c.rebuild(), list[0].Tool.Source, counts{added: len(list)})
+	c.install(next, counts{added: len(list)}, list[0].Tool.Source)
 	return nil
+}
+
+func duplicate(name string) *Error {
+	return &Error{Tool: name, Code: ErrToolDuplicateName, Class: ErrClassPermanent, Delivery: NotDelivered}
 }
 
 // Replace implements CatalogReplacer.
@@ -181,13 +192,12 @@ func (c *catalog) Replace(wrapped []ToolDescriptor) error {
 			return notFound(d.Tool.Name)
 		}
 		if next[d.Tool.Name] != nil {
-			return &Error{Tool: d.Tool.Name, Code: ErrToolDuplicateName, Class: ErrClassPermanent, Delivery: NotDelivered}
+			return duplicate(d.Tool.Name)
 		}
 		b, err := c.bind(d, old)
 		if err != nil {
 			return err
 		}
-		b.hidden = old.hidden
 		b.below = old.above()
 		if d.isBound() {
 			b.below = d.bound.below
@@ -246,15 +256,19 @@ func (c *catalog) Amend(f func(*Tool)) error {
 	defer c.mu.Unlock()
 	before := c.amend
 	c.amend = f
-	next := make(map[string]*binding, len(c.tools))
-	for name, old := range c.tools {
-		b, err := c.bind(old.registered(), old)
-		if err != nil {
+	list := make([]candidate, 0, len(c.tools))
+	for _, old := range c.tools {
+		list = append(list, c.candidate(old.registered(), old))
+	}
+	completeAll(list)
+	next := make(map[string]*binding, len(list))
+	for _, f := range list {
+		if f.err != nil {
 			c.amend = before
-			return err
+			return f.err
 		}
-		b.hidden, b.below = old.hidden, old.below
-		next[name] = b
+		f.b.below = f.old.below
+		next[f.b.tool.Name] = f.b
 	}
 	c.install(next, counts{updated: len(next)}, "")
 	return nil
@@ -282,31 +296,37 @@ func (c *catalog) SwapSource(id ToolSourceID, list []ToolDescriptor) Changes {
 // accept binds the tools of a source that can be registered.
 func (c *catalog) accept(id ToolSourceID, list []ToolDescriptor) (map[string]*binding, Changes) {
 	var ch Changes
+	found := make([]candidate, 0, len(list))
 	next := make(map[string]*binding, len(list))
 	for _, d := range list {
 		d.Tool.Source = id
 		old := c.tools[d.Tool.Name]
-		var b *binding
-		var err error
 		if next[d.Tool.Name] != nil || old != nil && old.given.Source != id {
-			err = &Error{Tool: d.Tool.Name, Code: ErrToolDuplicateName, Class: ErrClassPermanent, Delivery: NotDelivered}
-		} else {
-			b, err = c.bind(d, old)
-		}
-		if err != nil {
-			ch.Refused = append(ch.Refused, Refusal{Name: d.Tool.Name, Err: err})
+			ch.Refused = append(ch.Refused, Refusal{Name: d.Tool.Name, Err: duplicate(d.Tool.Name)})
 			continue
 		}
-		next[d.Tool.Name] = b
+		f := c.candidate(d, old)
+		if f.err != nil {
+			ch.Refused = append(ch.Refused, Refusal{Name: d.Tool.Name, Err: f.err})
+			continue
+		}
+		found = append(found, f)
+		next[d.Tool.Name] = f.b
+	}
+	completeAll(found)
+	for _, f := range found {
+		name := f.b.tool.Name
 		switch {
-		case old == nil:
-			ch.Added = append(ch.Added, d.Tool.Name)
-		case old.tool.DefinitionDigest != b.tool.DefinitionDigest:
-			ch.Updated = append(ch.Updated, d.Tool.Name)
+		case f.err != nil:
+			delete(next, name)
+			ch.Refused = append(ch.Refused, Refusal{Name: name, Err: f.err})
+		case f.old == nil:
+			ch.Added = append(ch.Added, name)
+		case f.old.tool.DefinitionDigest != f.b.tool.DefinitionDigest:
+			ch.Updated = append(ch.Updated, name)
 		default:
 			ch.Unchanged++
 		}
-		b.hidden = old != nil && old.hidden
 	}
 	return next, ch
 }
@@ -357,6 +377,7 @@ func (c *catalog) rebuild() *Snapshot {
 }
 
 func (c *catalog) publish() *Snapshot {
+	c.schemas.trim(c.tools)
 	s := newSnapshot(c.generation, maps.Clone(c.tools))
 	c.current.Store(s)
 	return s

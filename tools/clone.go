@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -13,6 +14,39 @@ func cloneTool(t *Tool) (out Tool) {
 	c.reserve(bytes, strs)
 	c.tool(&out, t)
 	return out
+}
+
+// cloneExcept is cloneTool, save that the texts which t shares with own stay
+// shared.
+func cloneExcept(t, own *Tool) Tool {
+	rest := *t
+	shared := [...]struct{ text, own *json.RawMessage }{
+		{&rest.ArgsSchema, &own.ArgsSchema}, {&rest.OutSchema, &own.OutSchema}, {&rest.Definition, &own.Definition},
+	}
+	var kept [len(shared)]bool
+	for i, s := range shared {
+		if kept[i] = sameMemory(*s.text, *s.own); kept[i] {
+			*s.text = nil
+		}
+	}
+	out := cloneTool(&rest)
+	for i, text := range []*json.RawMessage{&out.ArgsSchema, &out.OutSchema, &out.Definition} {
+		if kept[i] {
+			*text = *shared[i].own
+		}
+	}
+	return out
+}
+
+func sameMemory(a, b json.RawMessage) bool {
+	return len(a) == len(b) && len(a) > 0 && &a[0] == &b[0]
+}
+
+// shareText lets text be the same memory as own if it says the same.
+func shareText(text *json.RawMessage, own json.RawMessage) {
+	if len(*text) == len(own) && bytes.Equal(*text, own) && own != nil {
+		*text = own
+	}
 }
 
 // footprint returns how many bytes and strings the slices of a tool hold.
