@@ -46,6 +46,10 @@ type Entrance struct {
 	// Guard, when not nil, is what the entrance itself demands of the call. It
 	// stands around everything else, the catalog's middleware included.
 	Guard Guard
+	// Sink keeps content that is too large for the caller. Nil says that the
+	// caller takes whole results. A call that a tool makes of its own does not
+	// inherit it.
+	Sink Sink
 	// RefuseForged refuses a call with arguments that are hidden from the
 	// caller, as one with invalid arguments. Otherwise they are removed and the
 	// call goes on.
@@ -188,6 +192,7 @@ type Call struct {
 	Tasks bool
 
 	peer    Peer
+	sink    Sink
 	guard   Guard
 	strict  bool // hidden arguments are refused
 	binding *binding

@@ -471,6 +471,7 @@ func (c *Call) begin(ctx context.Context, b *binding, outer *Call) {
 		c.ID, c.peer, c.IdempotencyKey, c.Meta, c.Capabilities = e.CallID, e.Peer, e.IdempotencyKey, e.Meta, e.Capabilities
 		c.Client, c.ClientGone, c.LogLevel = e.Client, e.ClientGone, e.LogLevel
 		c.Extra, c.Tasks, c.guard, c.strict = e.Extra, e.Tasks, e.Guard, e.RefuseForged
+		c.sink = e.Sink
 	}
 	if c.ID == "" {
 		c.ID = newCallID()

@@ -1,0 +1,211 @@
+package artifacts
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/maphash"
+	"log/slog"
+	"sync"
+	"time"
+
+	"gocloud.dev/blob"
+
+	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/store"
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// Quota bounds what is kept at once. Zero means the default, and a negative
+// number that there is no bound.
+type Quota struct {
+	// Bytes of content, including what is being stored.
+	Bytes int64
+	// Count of artifacts.
+	Count int64
+}
+
+// Options adjusts a Store. Nil means the defaults.
+type Options struct {
+	// TTL is how long an artifact is kept unless Meta says otherwise, and
+	// MaxTTL the longest that Meta can say. Zero means seven days for the
+	// first and thirty for the second.
+	TTL, MaxTTL time.Duration
+	// MaxBytes bounds one artifact; zero means 1 GiB, negative no bound.
+	MaxBytes int64
+	// Tenant and User bound what each tenant and each user keep. The defaults
+	// are 10 GiB and 100,000 artifacts for a tenant, and for a user no bound
+	// of its own.
+	Tenant, User Quota
+	// Local is who acts on a context without identity. The zero value refuses
+	// such calls with tools.ErrIdentityRequired.
+	Local identity.Identity
+	// MaxQueryBytes bounds a JSON value that Fetch runs a query on; zero means
+	// 16 MiB. A query needs about ten times that in memory.
+	MaxQueryBytes int64
+	// Now is the clock; nil means time.Now. It must agree with that of the
+	// store.
+	Now func() time.Time
+	// Logger hears of content that could not be removed; nil is silent.
+	Logger *slog.Logger
+}
+
+const (
+	defaultTTL         = 7 * 24 * time.Hour
+	defaultMaxTTL      = 30 * 24 * time.Hour
+	defaultMaxBytes    = 1 << 30
+	defaultTenantBytes = 10 << 30
+	defaultTenantCount = 100_000
+	defaultQueryBytes  = 16 << 20
+
+	// patience is how long an upload may stand still before it is given up,
+	// and a removal before it is tried again.
+	patience = 10 * time.Minute
+	// parallelQueries bounds the queries that run at once, as each needs memory.
+	parallelQueries = 2
+	lockStripes     = 64
+)
+
+// Collections in the store.
+const (
+	collection      = "artifacts"
+	usageCollection = "artifact-usage"
+	usageName       = "kept"
+)
+
+// Store keeps artifacts. It is safe for concurrent use, also by several
+// processes with the same bucket and the same records.
+type Store struct {
+	bucket  *blob.Bucket
+	records store.Records
+	opts    Options
+	queries chan struct{}
+	// locks keep the uploads of one tenant in this process from refusing each
+	// other's compare-and-set.
+	locks [lockStripes]sync.Mutex
+	seed  maphash.Seed
+}
+
+var _ tools.Sink = (*Store)(nil)
+
+// New returns a store that keeps content in bucket and what it knows about it
+// in records. Both stay the caller's to close.
+func New(bucket *blob.Bucket, records store.Records, opts *Options) *Store {
+	s := &Store{bucket: bucket, records: records, queries: make(chan struct{}, parallelQueries), seed: maphash.MakeSeed()}
+	if opts != nil {
+		s.opts = *opts
+	}
+	o := &s.opts
+	o.TTL, o.MaxTTL = orDefault(o.TTL, defaultTTL), orDefault(o.MaxTTL, defaultMaxTTL)
+	o.MaxBytes, o.MaxQueryBytes = orDefault(o.MaxBytes, defaultMaxBytes), orDefault(o.MaxQueryBytes, defaultQueryBytes)
+	o.Tenant.Bytes, o.Tenant.Count = orDefault(o.Tenant.Bytes, defaultTenantBytes), orDefault(o.Tenant.Count, defaultTenantCount)
+	o.User.Bytes, o.User.Count = orDefault(o.User.Bytes, -1), orDefault(o.User.Count, -1)
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return s
+}
+
+func orDefault[T time.Duration | int64](v, fallback T) T {
+	if v == 0 {
+		return fallback
+	}
+	return v
+}
+
+// caller returns who acts on ctx.
+func (s *Store) caller(ctx context.Context) (identity.Identity, error) {
+	id, ok := identity.From(ctx)
+	if !ok {
+		id = s.opts.Local
+	}
+	if id.TenantID == "" {
+		return identity.Identity{}, &tools.Error{Code: tools.ErrIdentityRequired, Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered,
+			Message: "artifacts belong to somebody, and the context does not say to whom"}
+	}
+	return id, nil
+}
+
+// state is where an artifact is between being begun and being gone. Content
+// exists in the bucket only while a record does, whatever its state, so that
+// whatever a crash leaves behind is found by its record.
+type state string
+
+const (
+	pending  state = "pending"  // content arrives; nobody sees it
+	ready    state = "ready"    // it can be read
+	removing state = "removing" // content is being deleted; nobody sees it
+)
+
+// record is what is kept about an artifact.
+type record struct {
+	Info  Info  `json:"info"`
+	State state `json:"state"`
+	// Taken is how many bytes of the quotas it takes.
+	Taken int64 `json:"taken"`
+	// Partial says that the content may be there in part, under names that the
+	// bucket gives to what is being written.
+	Partial bool `json:"partial,omitempty"`
+
+	key      store.Key
+	revision store.Revision
+}
+
+func (r *record) write(due time.Time) store.Write {
+	value, _ := json.Marshal(r) // strings, numbers and times always encode
+	return store.Write{Key: r.key, Value: value, If: r.revision, Due: due}
+}
+
+// payer is whose quota the artifact takes.
+func (r *record) payer() identity.Identity {
+	return identity.Identity{TenantID: r.key.Owner.Identity().TenantID, UserID: r.Info.User}
+}
+
+func decode(from store.Record) (*record, error) {
+	r := &record{key: from.Key, revision: from.Revision}
+	if err := json.Unmarshal(from.Value, r); err != nil {
+		return nil, fmt.Errorf("artifacts: the record of an artifact cannot be read: %w", err)
+	}
+	return r, nil
+}
+
+// find returns the record of an artifact that the caller may see. It looks once,
+// under the caller's own keys, so that an artifact of somebody else takes the
+// same road as one that does not exist.
+func (s *Store) find(ctx context.Context, id identity.Identity, ref string) (*record, error) {
+	o, ok := owner(id, scopeOf(ref))
+	if !ok {
+		return nil, notFound()
+	}
+	found, err := s.records.Get(ctx, store.Key{Collection: collection, Owner: o, Name: ref})
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, notFound()
+	}
+	if err != nil {
+		return nil, err
+	}
+	r, err := decode(found)
+	if err != nil {
+		return nil, err
+	}
+	if !s.visible(r) {
+		return nil, notFound()
+	}
+	return r, nil
+}
+
+func (s *Store) visible(r *record) bool {
+	return r.State == ready && (r.Info.Expires.IsZero() || s.opts.Now().Before(r.Info.Expires))
+}
+
+// blobKey is where the content is. The tenant is hashed, as it may be any text.
+func blobKey(k store.Key) string {
+	sum := sha256.Sum256([]byte(k.Owner.Identity().TenantID))
+	return hex.EncodeToString(sum[:16]) + "/" + k.Name
+}

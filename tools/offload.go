@@ -1,0 +1,65 @@
+package tools
+
+import (
+	"context"
+	"errors"
+	"io"
+)
+
+// Sink keeps content that is too large to travel in a result. An entrance whose
+// results must stay small provides one; it is safe for concurrent use.
+type Sink interface {
+	// Offload reads r to its end and keeps what it read for the caller on ctx.
+	// When it fails, nothing is kept. It does not hold the content in memory.
+	Offload(ctx context.Context, about Offload, r io.Reader) (ArtifactRef, error)
+}
+
+// Offload says what is to be kept.
+type Offload struct {
+	// MIME is the media type, or empty when it is not known.
+	MIME string
+	// Name is a file name, or empty.
+	Name string
+	// Tool and CallID say whose result it is part of; Call.Offload sets them.
+	Tool, CallID string
+}
+
+// ErrNoSink: the call has nowhere to keep large content; its caller takes whole
+// results.
+var ErrNoSink = errors.New("tools: the caller keeps no artifacts")
+
+// Offloads reports whether the call's caller wants large content kept aside. A
+// driver then streams what is larger than about OffloadBytes to Offload, and
+// returns the reference in ToolResult.Artifacts instead of the content. It is
+// false for a tool whose results are redacted by a policy of its own, because
+// what is kept aside passes no redactor.
+func (c *Call) Offloads() bool {
+	return c != nil && c.sink != nil && (c.binding == nil || c.binding.tool.Safety.Redaction == "")
+}
+
+// Sink returns what keeps the call's large content, or nil. A tool that passes
+// its own call on to another tool gives it to that one's Entrance.
+func (c *Call) Sink() Sink {
+	if c == nil {
+		return nil
+	}
+	return c.sink
+}
+
+// Offload keeps what r gives for the caller, without holding it in memory. It
+// returns ErrNoSink when the caller wants whole results.
+func (c *Call) Offload(ctx context.Context, about Offload, r io.Reader) (ArtifactRef, error) {
+	if !c.Offloads() {
+		return ArtifactRef{}, &Error{Code: ErrNoSink, Class: ErrClassPermanent}
+	}
+	about.CallID = c.ID
+	if c.binding != nil {
+		about.Tool = c.binding.tool.Name
+	}
+	return c.sink.Offload(ctx, about, r)
+}
+
+// OffloadBytes is the size above which drivers keep content aside, unless they
+// are told otherwise. It is far above the size at which an entrance bounds what
+// a model sees, since content in memory is validated, redacted and shown better.
+const OffloadBytes = 1 << 20
