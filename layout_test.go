@@ -43,7 +43,7 @@ var imports = map[string][]string{
 	"store":                    {"identity"},
 	"store/sqlstore":           {"identity", "store"},
 	"store/storetest":          {"identity", "store"},
-	"artifacts":           with(ground, "store"),
+	"artifacts":                with(ground, "store"),
 	"view":                     ground,
 	"tools/search":             with(ground, "tools/search/lexicon"),
 	"tools/search/lexicon":     nil,
