@@ -46,6 +46,8 @@ type Options struct {
 	// MaxQueryBytes bounds a JSON value that Fetch runs a query on; zero means
 	// 16 MiB. A query needs about ten times that in memory.
 	MaxQueryBytes int64
+	// QueryTime bounds how long a query runs; zero means 3 seconds.
+	QueryTime time.Duration
 	// Now is the clock; nil means time.Now. It must agree with that of the
 	// store.
 	Now func() time.Time
@@ -60,6 +62,7 @@ const (
 	defaultTenantBytes = 10 << 30
 	defaultTenantCount = 100_000
 	defaultQueryBytes  = 16 << 20
+	defaultQueryTime   = 3 * time.Second
 
 	// patience is how long an upload may stand still before it is given up,
 	// and a removal before it is tried again.
@@ -102,6 +105,7 @@ func New(bucket *blob.Bucket, records store.Records, opts *Options) *Store {
 	o.TTL, o.MaxTTL = orDefault(o.TTL, defaultTTL), orDefault(o.MaxTTL, defaultMaxTTL)
 	o.MaxBytes, o.MaxQueryBytes = orDefault(o.MaxBytes, defaultMaxBytes), orDefault(o.MaxQueryBytes, defaultQueryBytes)
 	o.Tenant.Bytes, o.Tenant.Count = orDefault(o.Tenant.Bytes, defaultTenantBytes), orDefault(o.Tenant.Count, defaultTenantCount)
+	o.QueryTime = orDefault(o.QueryTime, defaultQueryTime)
 	o.User.Bytes, o.User.Count = orDefault(o.User.Bytes, -1), orDefault(o.User.Count, -1)
 	if o.Now == nil {
 		o.Now = time.Now

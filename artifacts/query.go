@@ -7,14 +7,12 @@ import (
 	"errors"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/itchyny/gojq"
 )
 
 const (
 	maxQueryText = 4096
-	queryTime    = 5 * time.Second
 	// maxFault bounds what is shown of a query's error, which may quote data.
 	maxFault = 300
 )
@@ -44,7 +42,7 @@ func (s *Store) fetchQuery(ctx context.Context, args FetchArgs, limit int, res *
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-	bounded, cancel := context.WithTimeout(ctx, queryTime)
+	bounded, cancel := context.WithTimeout(ctx, s.opts.QueryTime)
 	defer cancel()
 	q := &querying{code: code, work: work, limit: limit, res: res}
 	source := &budgetReader{in: r, budget: s.opts.MaxQueryBytes}
