@@ -72,6 +72,11 @@ func (c *Client) Describe(ctx context.Context, id string) (*Description, error) 
 	return ask[Description](ctx, c, "/v1/tools/describe", idRequest{id})
 }
 
+// Search finds tools that the caller sees.
+func (c *Client) Search(ctx context.Context, req SearchRequest) (*SearchResponse, error) {
+	return ask[SearchResponse](ctx, c, "/v1/tools/search", req)
+}
+
 // Sources returns the state of the sources that the caller may see.
 func (c *Client) Sources(ctx context.Context) (*SourcesResponse, error) {
 	return ask[SourcesResponse](ctx, c, "/v1/sources/list", struct{}{})

@@ -35,6 +35,10 @@ type Options struct {
 	// Approval returns what becomes of the calls of a tool before they run, as
 	// Description.ApprovalPolicy has it, and why. Nil says nothing.
 	Approval func(context.Context, *tools.Tool) (policy, reason string)
+	// Search finds tools that the caller sees, the best first. It sets of each hit
+	// the name and how well it matches; the rest of the row is filled in. Nil
+	// means that there is no search.
+	Search func(context.Context, SearchRequest) (*SearchResponse, error)
 	// MaxBodyBytes bounds a request. 0 means DefaultMaxBodyBytes.
 	MaxBodyBytes int64
 }
@@ -64,6 +68,7 @@ func New(cat tools.LiveCatalog, opts *Options) *Server {
 		"/v1/tools/list":     answer(decodeList, s.List),
 		"/v1/tools/get":      answer(decodeID, s.Get),
 		"/v1/tools/describe": answer(decodeID, s.Describe),
+		"/v1/tools/search":   answer(decodeSearch, s.Search),
 		"/v1/tools/call":     s.serveCall,
 		"/v1/sources/list":   answer(decodeNothing, func(ctx context.Context, _ struct{}) (*SourcesResponse, error) { return s.Sources(ctx) }),
 	}

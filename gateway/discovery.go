@@ -16,7 +16,7 @@ func (t *Tools) builtIns() []string {
 // registerMeta adds the tools that find others. They are declared to a caller
 // while something is deferred for it, or always if the operator offers them.
 func (g *Gateway) registerMeta() error {
-	return builtin.RegisterMeta(g.cat, &builtin.MetaOptions{Memory: g.found})
+	return builtin.RegisterMeta(g.cat, &builtin.MetaOptions{Memory: g.found, Index: g.index})
 }
 
 // discovery decides what clients of MCP are listed.

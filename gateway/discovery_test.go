@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/toolcrib/toolcrib/api"
 	"github.com/toolcrib/toolcrib/gateway"
 )
 
@@ -174,5 +175,26 @@ func TestMetaToolsAreListedWhenTheyAreOffered(t *testing.T) {
 		if got := strings.Count(h.Body.String(), `"id":`); got != want {
 			t.Errorf("%s: %s", text, h.Body)
 		}
+	}
+}
+
+// The JSON protocol and tool_search find the same, and none finds what the caller
+// may not see.
+func TestSearchOfTheGateway(t *testing.T) {
+	g := open(t, parse(t, "tools: {built_in: [clock.now, text.echo], entries: [{name: text.echo, auth_scopes: [x]}]}"), nil)
+	found, err := g.LocalAPI().Search(g.LocalContext(bounded(t)), api.SearchRequest{Query: "what time is it"})
+	if err != nil || len(found.Tools) == 0 || found.Tools[0].Name != "clock.now" || found.Tools[0].Description == "" {
+		t.Errorf("%+v, %v", found, err)
+	}
+	for _, hit := range found.Tools {
+		if hit.Name == "text.echo" || strings.HasPrefix(hit.Name, "tool_") {
+			t.Errorf("%s was found", hit.Name)
+		}
+	}
+	if got := call(t, g, "tool_search", `{"query":"what time is it"}`); !strings.Contains(got, `"clock.now"`) || strings.Contains(got, "text.echo") {
+		t.Error(got)
+	}
+	if listed := g.Catalog().Search(g.LocalContext(bounded(t)), "what time is it", nil, 5); len(listed) == 0 || listed[0].Name != "clock.now" {
+		t.Errorf("the catalog's own search finds %v", listed)
 	}
 }

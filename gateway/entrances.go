@@ -57,6 +57,7 @@ func (g *Gateway) apiOptions() *api.Options {
 		Sources:      g.apiSources,
 		Unmatched:    g.apiUnmatched,
 		Approval:     g.approval,
+		Search:       g.apiSearch,
 		MaxBodyBytes: g.config().Limits.MaxMessageBytes,
 	}
 }

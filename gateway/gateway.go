@@ -20,6 +20,7 @@ import (
 	"github.com/toolcrib/toolcrib/store/sqlstore"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/builtin"
+	"github.com/toolcrib/toolcrib/tools/search"
 	"github.com/toolcrib/toolcrib/view"
 )
 
@@ -64,6 +65,7 @@ type Gateway struct {
 	mcp     *mcpserver.Server
 	store   store.Store // nil without a data folder
 	found   view.Memory // what callers have found
+	index   *search.Index
 	api     *api.Server
 	calls   *gate
 	waiting *waiting
@@ -184,8 +186,10 @@ func (g *Gateway) openCatalog() error {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	g.bus = events.NewBus(registry)
+	g.index = search.New(&search.Options{Logger: g.log})
 	cat, ok := tools.NewCatalog(
 		tools.WithEvents(g.bus),
+		tools.WithSearchCache(g.index),
 		tools.WithRequiredIdentity(),
 		tools.WithLogger(g.log),
 		tools.WithMiddleware(g.admit),

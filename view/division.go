@@ -106,15 +106,15 @@ type SourceCount struct {
 // LocalSource is the name of the source of what is in no other.
 const LocalSource = "local"
 
-// SourceName returns the name of the source of a tool as callers are told it:
-// that of the configuration, without its kind, or for a tool of this process its
-// namespace, or else LocalSource.
+// SourceName returns the name of the source of a tool as callers are told it: its
+// namespace, which is the source's name in the configuration, or else the source
+// without its kind, or LocalSource.
 func SourceName(t *tools.Tool) string {
 	name := string(t.Source)
 	if _, after, ok := strings.Cut(name, ":"); ok {
 		name = after
 	}
-	return cmp.Or(name, t.Namespace, LocalSource)
+	return cmp.Or(t.Namespace, name, LocalSource)
 }
 
 // countSources counts what is no meta-tool, by the names of sources.

@@ -42,6 +42,7 @@ Without either it is the server that $` + serverEnv + ` names, else the one that
 // crib is a catalog that a command talks to: a server's, or its own.
 type crib interface {
 	List(context.Context, api.ListRequest) (*api.ListResponse, error)
+	Search(context.Context, api.SearchRequest) (*api.SearchResponse, error)
 	Describe(context.Context, string) (*api.Description, error)
 	Call(context.Context, api.CallRequest) (*api.CallResponse, error)
 	Sources(context.Context) (*api.SourcesResponse, error)

@@ -5,11 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/tools/search"
 	"github.com/toolcrib/toolcrib/view"
 )
 
@@ -29,8 +29,8 @@ type MetaOptions struct {
 	// of a call ([view.WithMemory]), which then is the one. With neither, what
 	// is found is shown and not remembered.
 	Memory view.Memory
-	// Finder finds tools. Nil is the catalog's own search.
-	Finder Finder
+	// Index finds tools. Nil is a new one.
+	Index *search.Index
 	// Loading is that of the meta-tools. Empty, they are declared to a caller
 	// while anything is deferred for it.
 	Loading tools.LoadingMode
@@ -55,8 +55,8 @@ func registerMeta(cat tools.LiveCatalog, opts *MetaOptions, name string) error {
 	if opts != nil {
 		m.opts = *opts
 	}
-	if m.opts.Finder == nil {
-		m.opts.Finder = catalogFinder{cat}
+	if m.opts.Index == nil {
+		m.opts.Index = search.New(nil)
 	}
 	switch name {
 	case SearchName:
@@ -167,14 +167,13 @@ const suggested = 3
 func (m *meta) missing(ctx context.Context, name string) GetResult {
 	name = cut(name, 128)
 	out := GetResult{Name: name, Error: "there is no tool of this name"}
-	hits, err := m.opts.Finder.Find(ctx, Query{Text: name, Limit: suggested})
-	hits = slices.DeleteFunc(hits, func(h Hit) bool { return h.Weak })
-	if err != nil || len(hits) == 0 {
+	found, err := Find(ctx, m.cat, m.opts.Index, search.Query{Text: name, Limit: suggested})
+	if err != nil || found.Weak || len(found.Hits) == 0 {
 		return out
 	}
-	names := make([]string, min(len(hits), suggested))
-	for i := range names {
-		names[i] = hits[i].Tool.Name
+	names := make([]string, len(found.Hits))
+	for i, h := range found.Hits {
+		names[i] = h.Name
 	}
 	out.Error += "; perhaps " + strings.Join(names, ", ")
 	return out

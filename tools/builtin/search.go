@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/tools/search"
 	"github.com/toolcrib/toolcrib/view"
 )
 
@@ -80,8 +81,12 @@ func (m *meta) runSearch(ctx context.Context, args json.RawMessage) (tools.ToolR
 	}
 	in.Query = cut(strings.TrimSpace(in.Query), maxQuery)
 	v := view.From(ctx, m.cat)
+	source, known := sourceNamed(v, in.Source)
+	if known {
+		in.Source = source
+	}
 	switch {
-	case in.Source != "" && !slices.ContainsFunc(view.Sources(v), func(c view.SourceCount) bool { return isSource(c.Name, in.Source) }):
+	case in.Source != "" && !known:
 		return answer(SearchResult{Tools: []Found{}, Hint: "There is no such source. " + listSources(v)})
 	case in.Query != "":
 		return m.find(ctx, v, in)
@@ -94,26 +99,25 @@ func (m *meta) runSearch(ctx context.Context, args json.RawMessage) (tools.ToolR
 
 // find answers a query, and remembers the hits for the caller.
 func (m *meta) find(ctx context.Context, v view.View, in SearchArgs) (tools.ToolResult, error) {
-	hits, err := Find(ctx, m.cat, m.opts.Finder, Query{Text: in.Query, Tags: in.Tags, Source: in.Source, Limit: in.Limit})
+	found, err := Find(ctx, m.cat, m.opts.Index, search.Query{Text: in.Query, Tags: in.Tags, Source: in.Source, Limit: in.Limit})
 	if err != nil {
 		return tools.ToolResult{}, &tools.Error{Class: tools.ErrClassTransient, Delivery: tools.Answered, Message: "the search failed", Err: err}
 	}
-	out := SearchResult{Tools: make([]Found, 0, len(hits)), Count: len(hits)}
-	names := make([]string, 0, len(hits))
-	weak := true
-	for _, h := range slices.Backward(hits) { // the best is remembered last, and longest
-		names = append(names, h.Tool.Name)
+	out := SearchResult{Tools: make([]Found, 0, len(found.Hits))}
+	var names []string
+	for _, h := range found.Hits {
+		if t, ok := v.Tool(h.Name); ok {
+			out.Tools, names = append(out.Tools, show(&t, h.Weak)), append(names, h.Name)
+		}
 	}
-	for _, h := range hits {
-		out.Tools = append(out.Tools, show(&h.Tool, h.Weak))
-		weak = weak && h.Weak
-	}
+	out.Count = len(out.Tools)
 	switch {
-	case len(hits) == 0:
+	case out.Count == 0:
 		out.Hint = "Nothing was found. Say it in other words, or list a source. " + listSources(v)
-	case weak:
+	case found.Weak:
 		out.Hint = "These are weak matches. Say it in other words, or list a source. " + listSources(v)
 	}
+	slices.Reverse(names) // the best is remembered last, and longest
 	if err := m.remember(ctx, names...); err != nil {
 		out.Hint = strings.TrimSpace(out.Hint + " " + notRemembered)
 	}
@@ -128,7 +132,7 @@ func list(v view.View, in SearchArgs) SearchResult {
 	for _, t := range v.Tools() {
 		switch {
 		case t.Kind == tools.KindMeta || t.Name <= in.After || !carries(&t, in.Tags),
-			in.Source != "" && !isSource(view.SourceName(&t), in.Source):
+			in.Source != "" && view.SourceName(&t) != in.Source:
 		case len(out.Tools) == in.Limit:
 			rest++
 		default:
@@ -153,9 +157,6 @@ func carries(t *tools.Tool, tags []string) bool {
 	}
 	return true
 }
-
-// isSource reports whether a caller means the source of that name.
-func isSource(name, meant string) bool { return strings.EqualFold(name, meant) }
 
 // listSources tells which sources there are, in a bounded text.
 func listSources(v view.View) string {
