@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"encoding/json"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
@@ -34,76 +35,86 @@ func define(t tools.Tool, out json.RawMessage) []byte {
 // redefine returns the tool object as its source published it, with only that
 // changed which the catalog says differently.
 func redefine(t tools.Tool) ([]byte, error) {
-	e := editor{obj: t.Definition}
-	e.set("name", rawjson.Quote(t.Name))
-	if text := describe(t); text != e.text("description") {
-		e.set("description", rawjson.Quote(text))
+	p := readPublished(t.Definition)
+	changes := []rawjson.Member{{Key: "name", Value: rawjson.Quote(t.Name)}}
+	change := func(key string, value []byte) {
+		changes = append(changes, rawjson.Member{Key: key, Value: value})
 	}
-	if t.Title != "" && t.Title != e.text("title") && t.Title != e.text("annotations", "title") {
-		e.set("title", rawjson.Quote(t.Title))
+	if text := describe(t); text != plainText(p.description) {
+		change("description", rawjson.Quote(text))
+	}
+	if t.Title != "" && t.Title != plainText(p.title) && t.Title != titleIn(p.annotations) {
+		change("title", rawjson.Quote(t.Title))
 	}
 	switch {
-	case len(t.ArgsSchema) > 0:
-		e.replace("inputSchema", t.ArgsSchema)
-	case !e.has("inputSchema"):
-		e.set("inputSchema", anyObject)
+	case len(t.ArgsSchema) == 0 && p.input == nil:
+		change("inputSchema", anyObject)
+	case len(t.ArgsSchema) > 0 && !bytes.Equal(t.ArgsSchema, p.input):
+		change("inputSchema", t.ArgsSchema)
 	}
-	if len(t.OutSchema) > 0 {
-		e.replace("outputSchema", t.OutSchema)
+	if len(t.OutSchema) > 0 && !bytes.Equal(t.OutSchema, p.output) {
+		change("outputSchema", t.OutSchema)
 	}
-	e.correct(t.Safety)
-	return e.obj, e.err
+	annotations, err := corrected(p.annotations, t.Safety)
+	if err != nil {
+		return nil, err
+	}
+	if !bytes.Equal(annotations, p.annotations) {
+		change("annotations", annotations)
+	}
+	return rawjson.SetAll(t.Definition, changes...)
+}
+
+// published are members of a tool object that the catalog may say differently.
+type published struct{ title, description, input, output, annotations json.RawMessage }
+
+func readPublished(definition json.RawMessage) (p published) {
+	for it := rawjson.Object(definition); it.Next(); {
+		switch {
+		case it.KeyIs("title"):
+			p.title = it.Value()
+		case it.KeyIs("description"):
+			p.description = it.Value()
+		case it.KeyIs("inputSchema"):
+			p.input = it.Value()
+		case it.KeyIs("outputSchema"):
+			p.output = it.Value()
+		case it.KeyIs("annotations"):
+			p.annotations = it.Value()
+		}
+	}
+	return p
 }
 
 // anyObject is the input schema of a tool that has none.
 var anyObject = []byte(`{"type":"object"}`)
 
-// An editor changes members of an object and leaves every other byte.
-type editor struct {
-	obj []byte
-	err error
-}
-
-func (e *editor) set(key string, value []byte) {
-	if e.err == nil {
-		e.obj, e.err = rawjson.Set(e.obj, key, value)
-	}
-}
-
-// replace sets a member unless it has that value already.
-func (e *editor) replace(key string, value []byte) {
-	if have, ok := rawjson.Get(e.obj, key); !ok || string(have) != string(value) {
-		e.set(key, value)
-	}
-}
-
-func (e *editor) has(path ...string) bool {
-	_, ok := rawjson.Get(e.obj, path...)
-	return ok
-}
-
-func (e *editor) text(path ...string) string {
-	v, _ := rawjson.Get(e.obj, path...)
+// plainText returns a string, or "" for what is none.
+func plainText(v json.RawMessage) string {
 	text, _ := rawjson.Unquote(v)
 	return text
 }
 
-// correct changes hints that contradict what is known of the tool, such as an
-// operator's settings. It adds none, and a hint that is null says nothing.
-func (e *editor) correct(s tools.Safety) {
-	annotations, ok := rawjson.Get(e.obj, "annotations")
-	if !ok {
-		return
-	}
-	inner := editor{obj: annotations}
+func titleIn(annotations json.RawMessage) string {
+	title, _ := rawjson.Get(annotations, "title")
+	return plainText(title)
+}
+
+// corrected returns annotations with those hints changed that contradict what
+// is known of the tool, such as an operator's settings. It adds none, and a hint
+// that is null says nothing.
+func corrected(annotations json.RawMessage, s tools.Safety) (json.RawMessage, error) {
 	for _, h := range hintsOf(s) {
-		if have, ok := rawjson.Get(annotations, h.name); ok && h.flag != tools.Unset && rawjson.KindOf(have) != rawjson.KindNull {
-			inner.replace(h.name, h.value())
+		have, ok := rawjson.Get(annotations, h.name)
+		if !ok || h.flag == tools.Unset || rawjson.KindOf(have) == rawjson.KindNull || string(have) == string(h.value()) {
+			continue
+		}
+		var err error
+		if annotations, err = rawjson.Set(annotations, h.name, h.value()); err != nil {
+			return nil, err
 		}
 	}
-	if inner.err == nil {
-		e.replace("annotations", inner.obj)
-	}
+	return annotations, nil
 }
 
 // A hint is an MCP annotation about the effects of a tool.

@@ -37,20 +37,22 @@ func definePrompt(t tools.Tool) []byte {
 // tool of something that has no description is given one, which is not the
 // source's word.
 func redefineNative(t tools.Tool, name []byte) []byte {
-	e := editor{obj: t.Definition}
+	p := readPublished(t.Definition)
+	var changes []rawjson.Member
 	if name != nil {
-		e.replace("name", name)
+		changes = append(changes, rawjson.Member{Key: "name", Value: name})
 	}
-	if have := e.text("description"); have != "" && t.Description != have {
-		e.set("description", rawjson.Quote(t.Description))
+	if have := plainText(p.description); have != "" && t.Description != have {
+		changes = append(changes, rawjson.Member{Key: "description", Value: rawjson.Quote(t.Description)})
 	}
-	if e.has("title") && t.Title != e.text("title") {
-		e.set("title", rawjson.Quote(t.Title))
+	if p.title != nil && t.Title != plainText(p.title) {
+		changes = append(changes, rawjson.Member{Key: "title", Value: rawjson.Quote(t.Title)})
 	}
-	if e.err != nil {
+	out, err := rawjson.SetAll(t.Definition, changes...)
+	if err != nil {
 		return nil
 	}
-	return e.obj
+	return out
 }
 
 // describeNative completes an object whose head ends where its name stands.

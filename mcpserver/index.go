@@ -137,8 +137,12 @@ func claim(names map[string]string, key, tool string) (taken string) {
 // addApp notes the page that a tool names for showing what it gives. Such a
 // resource need not be listed.
 func (x *index) addApp(t *tools.Tool) {
-	for _, path := range [][]string{{"_meta", "ui", "resourceUri"}, {"_meta", "ui/resourceUri"}, {"_meta", "openai/outputTemplate"}} {
-		raw, ok := rawjson.Get(t.Definition, path...)
+	meta, ok := rawjson.Get(t.Definition, "_meta")
+	if !ok {
+		return
+	}
+	for _, path := range [][]string{{"ui", "resourceUri"}, {"ui/resourceUri"}, {"openai/outputTemplate"}} {
+		raw, ok := rawjson.Get(meta, path...)
 		if !ok {
 			continue
 		}

@@ -2,8 +2,10 @@ package view
 
 import (
 	"crypto/sha256"
+	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -14,7 +16,8 @@ type Format struct {
 	// Pick returns the tools of a view that the list is of, in the view's
 	// order. Nil picks all.
 	Pick func(View) []tools.Tool
-	// Element encodes one tool. Nil leaves the tool out.
+	// Element encodes one tool. Nil leaves the tool out. It is called for
+	// several tools at once.
 	Element func(tools.Tool) []byte
 	// Head and Tail stand before and after a list that is complete in one
 	// page.
@@ -32,16 +35,42 @@ func (f *Format) encode(v View) *List {
 	if pick == nil {
 		pick = View.Tools
 	}
-	for _, t := range pick(v) {
-		element := f.Element(t)
-		if element == nil {
-			continue
+	list := pick(v)
+	elements := f.elements(list)
+	size := len(f.Tail)
+	for _, element := range elements {
+		size += len(element) + 1
+	}
+	l.buf = slices.Grow(l.buf, size)
+	for i, element := range elements {
+		if element != nil {
+			l.add(list[i].Name, element)
 		}
-		l.add(t.Name, element)
 	}
 	l.finish(f.Tail)
 	return l
 }
+
+// elements encodes tools, several at once where there are many.
+func (f *Format) elements(list []tools.Tool) [][]byte {
+	out := make([][]byte, len(list))
+	var next atomic.Int64
+	work := func() {
+		for i := next.Add(1) - 1; i < int64(len(list)); i = next.Add(1) - 1 {
+			out[i] = f.Element(list[i])
+		}
+	}
+	var others sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(list)/worthAWorker) - 1 {
+		others.Go(work)
+	}
+	work()
+	others.Wait()
+	return out
+}
+
+// worthAWorker is how many elements make up for starting a goroutine.
+const worthAWorker = 16
 
 // add appends an element to a list that is being made.
 func (l *List) add(name string, element []byte) {

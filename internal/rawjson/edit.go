@@ -1,40 +1,91 @@
 package rawjson
 
+// Member is a member of an object, for [SetAll].
+type Member struct {
+	Key   string
+	Value []byte
+}
+
 // Set returns obj with the member named key holding value. A member that is
 // there keeps its place and every other byte stays as it is; a new one is
 // appended. Of several members with that key the last is changed. value must be
 // one well-formed JSON value. obj itself is not modified. The error is
 // [ErrNotObject] or a [*SyntaxError].
 func Set(obj []byte, key string, value []byte) ([]byte, error) {
-	if !Valid(value) {
-		return nil, Check(value, Options{AllowDuplicates: true, AllowInvalidUTF8: true})
+	return SetAll(obj, Member{key, value})
+}
+
+// SetAll is Set for several members, whose keys differ, in one pass. New ones
+// are appended in their order.
+func SetAll(obj []byte, members ...Member) ([]byte, error) {
+	const few = 8
+	var room [few]span
+	places := append(room[:0], make([]span, len(members))...)
+	size := len(obj)
+	for _, m := range members {
+		if !Valid(m.Value) {
+			return nil, Check(m.Value, Options{AllowDuplicates: true, AllowInvalidUTF8: true})
+		}
+		size += len(m.Key) + len(m.Value) + 4
 	}
-	start, end, members := -1, -1, 0
+	count := 0
 	it := Object(obj)
 	for it.Next() {
-		members++
-		if it.KeyIs(key) {
-			start, end = it.valStart, it.valEnd
+		count++
+		for i := range members {
+			if it.KeyIs(members[i].Key) {
+				places[i] = span{it.valStart, it.valEnd}
+			}
 		}
 	}
 	if err := it.endOf(obj); err != nil {
 		return nil, err
 	}
-	if start >= 0 {
-		return splice(obj, start, end, value), nil
-	}
-	member := make([]byte, 0, len(key)+len(value)+4)
-	if members > 0 {
-		member = append(member, ',')
-	}
-	member = AppendQuoted(member, key)
-	member = append(member, ':')
-	member = append(member, value...)
 	at := it.End() - 1
-	if members > 0 {
+	if count > 0 {
 		at = it.valEnd
 	}
-	return splice(obj, at, at, member), nil
+	return rewrite(make([]byte, 0, size), obj, members, places, at, count > 0), nil
+}
+
+// span is a part of a document. It is empty where there is none.
+type span struct{ start, end int }
+
+// rewrite appends obj with the members in their places, and those without one
+// at the offset at, after others or not.
+func rewrite(out, obj []byte, members []Member, places []span, at int, after bool) []byte {
+	copied := 0
+	for next := nextPlace(places, 0); next >= 0; next = nextPlace(places, copied) {
+		out = append(out, obj[copied:places[next].start]...)
+		out = append(out, members[next].Value...)
+		copied = places[next].end
+	}
+	out = append(out, obj[copied:at]...)
+	for i, m := range members {
+		if places[i].end > 0 {
+			continue
+		}
+		if after {
+			out = append(out, ',')
+		}
+		after = true
+		out = AppendQuoted(out, m.Key)
+		out = append(out, ':')
+		out = append(out, m.Value...)
+	}
+	return append(out, obj[at:]...)
+}
+
+// nextPlace returns the index of the first place that starts at an offset or
+// behind it, or -1.
+func nextPlace(places []span, from int) int {
+	first := -1
+	for i, p := range places {
+		if p.end > 0 && p.start >= from && (first < 0 || p.start < places[first].start) {
+			first = i
+		}
+	}
+	return first
 }
 
 // Delete returns obj without any member named key; every other byte stays as it
@@ -83,13 +134,6 @@ func (it *Iter) endOf(obj []byte) error {
 		return NewError(obj, i, FaultTrailing)
 	}
 	return nil
-}
-
-func splice(b []byte, start, end int, with []byte) []byte {
-	out := make([]byte, 0, len(b)-(end-start)+len(with))
-	out = append(out, b[:start]...)
-	out = append(out, with...)
-	return append(out, b[end:]...)
 }
 
 // AppendCompact appends src to dst without the white space between tokens, and

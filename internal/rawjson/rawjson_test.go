@@ -100,6 +100,39 @@ func TestSet(t *testing.T) {
 	}
 }
 
+func TestSetAll(t *testing.T) {
+	objects := []string{`{}`, `{ }`, `{"a":1}`, `{"b":{"a":1},"a":2}`, ` { "c" : "x" , "b":2 , "\u0061":3 } `, `{"a":1,"b":2,"a":3}`, `[1]`, `{"a":}`}
+	keys := []string{"a", "b", "c", "d", "<"}
+	for _, obj := range objects {
+		for _, first := range keys {
+			for _, second := range keys {
+				for _, third := range keys {
+					if first == second || second == third || first == third {
+						continue
+					}
+					members := []Member{{first, []byte(`"1"`)}, {second, []byte(`{"x": 2}`)}, {third, []byte(`3`)}}
+					want, wantErr := []byte(obj), error(nil)
+					for _, m := range members {
+						if want, wantErr = Set(want, m.Key, m.Value); wantErr != nil {
+							break
+						}
+					}
+					got, err := SetAll([]byte(obj), members...)
+					if string(got) != string(want) || (err == nil) != (wantErr == nil) {
+						t.Errorf("SetAll(%s, %s, %s, %s) = %s, %v; one after the other %s, %v", obj, first, second, third, got, err, want, wantErr)
+					}
+				}
+			}
+		}
+	}
+	if got, err := SetAll([]byte(`{"a":1}`)); err != nil || string(got) != `{"a":1}` {
+		t.Errorf("no members: %s, %v", got, err)
+	}
+	if _, err := SetAll([]byte(`{}`), Member{"a", []byte(`1`)}, Member{"b", []byte(`1,"c":2`)}); !errors.Is(err, ErrSyntax) {
+		t.Errorf("injected member: %v", err)
+	}
+}
+
 func TestDelete(t *testing.T) {
 	for _, tc := range []struct{ obj, want string }{
 		{`{"a":1}`, `{}`},
