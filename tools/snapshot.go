@@ -175,6 +175,14 @@ func (v *VisibleSet) find(name string) (int, bool) {
 	})
 }
 
+// Ref returns the tool of that name itself, which must not be changed, or nil.
+func (v *VisibleSet) Ref(name string) *Tool {
+	if i, ok := v.find(name); ok {
+		return &v.list[i].tool
+	}
+	return nil
+}
+
 // Get returns a copy of the tool of that name, if it is visible.
 func (v *VisibleSet) Get(name string) (t Tool, found bool) {
 	i, ok := v.find(name)

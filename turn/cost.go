@@ -24,11 +24,13 @@ func HintedCost(tool *tools.Tool, _ json.RawMessage) float64 {
 	case "expensive", "high":
 		return 25
 	}
-	n, err := strconv.ParseFloat(strings.TrimLeft(hint, "$€£"), 64)
-	switch {
-	case err == nil && n >= 0 && n <= maxCost:
-		return n
-	case tool.Safety.Spend == tools.Yes:
+	if hint != "" {
+		n, err := strconv.ParseFloat(strings.TrimLeft(hint, "$€£"), 64)
+		if err == nil && n >= 0 && n <= maxCost {
+			return n
+		}
+	}
+	if tool.Safety.Spend == tools.Yes {
 		return 1
 	}
 	return 0

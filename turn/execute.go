@@ -27,26 +27,28 @@ func (t *Turn) execute(ctx context.Context, calls []Call, shown func(canonical s
 	if len(calls) == 0 {
 		return nil, nil
 	}
-	b := &batch{turn: t, plans: make([]plan, len(calls)), shown: shown}
+	b := &batch{turn: t, plans: make([]plan, len(calls)), results: make([]Result, len(calls)), shown: shown}
 	inner, cancel := b.limit(ctx)
 	defer cancel()
 	b.plan(inner, calls)
 	began := time.Now()
 	b.run(inner)
 	t.meter().addTime(time.Since(began))
-	return b.results(), b.verdict(ctx, inner)
+	return b.results, b.verdict(ctx, inner)
 }
 
 // batch is the calls of one Execute.
 type batch struct {
 	turn    *Turn
 	plans   []plan
+	results []Result
 	shown   func(canonical string) string // the name by which the model knows a tool
 	workers sync.WaitGroup
 
 	mu     sync.Mutex // guards the fields below, and plan.waits
 	ready  []int      // calls that wait for no other, in call order
 	active int        // workers
+	coming bool       // one of them has not begun yet
 	failed bool       // nothing is begun any more
 }
 
@@ -67,10 +69,10 @@ func (b *batch) plan(ctx context.Context, calls []Call) {
 	b.ready = make([]int, 0, len(calls))
 	for i := range b.plans {
 		p := &b.plans[i]
-		p.shown = b.shown
+		p.shown, p.result = b.shown, &b.results[i]
 		p.begin(ctx, b.turn, calls[i])
-		if p.known && p.refusal == nil {
-			for _, before := range o.place(i, &p.tool, p.keys) {
+		if p.tool != nil && p.refusal == nil {
+			for _, before := range o.place(i, p.tool, p.keys) {
 				b.plans[before].next = append(b.plans[before].next, i)
 				p.waits++
 			}
@@ -84,43 +86,69 @@ func (b *batch) plan(ctx context.Context, calls []Call) {
 // run makes all calls and returns when they have ended.
 func (b *batch) run(ctx context.Context) {
 	b.mu.Lock()
-	b.hire(ctx, len(b.ready))
+	b.hire(ctx)
 	b.mu.Unlock()
 	b.workers.Wait()
 }
 
-// hire starts up to n workers, as many as may run. The caller holds the lock.
-func (b *batch) hire(ctx context.Context, n int) {
-	for ; n > 0 && b.active < b.turn.run.runner.opts.Concurrency; n-- {
-		b.active++
-		b.workers.Go(func() { b.work(ctx) })
+// hire starts a worker when there is something to do, and room for one. Workers
+// come one after the other, each hired by the one before, so that calls which are
+// over before the next worker is there need no more of them. The caller holds the
+// lock.
+func (b *batch) hire(ctx context.Context) {
+	if len(b.ready) == 0 || b.coming || b.active >= b.turn.run.runner.opts.Concurrency {
+		return
 	}
+	b.active++
+	b.coming = true
+	b.workers.Go(func() { b.work(ctx) })
 }
 
 // work makes calls until none is ready. A tool that ends the goroutine ends its
 // call alone: another worker goes on.
 func (b *batch) work(ctx context.Context) {
+	growStack(0)
+	b.mu.Lock()
+	b.coming = false
+	b.mu.Unlock()
 	at := -1
 	defer func() {
 		if at >= 0 {
-			b.finish(ctx, at, 1)
+			b.finish(ctx, at, true)
 		}
 	}()
 	for {
-		i := b.take()
+		i := b.take(ctx)
 		if i < 0 {
 			return
 		}
 		at = i
 		b.plans[i].dispatch(ctx, b)
 		at = -1
-		b.finish(ctx, i, 0)
+		b.finish(ctx, i, false)
 	}
 }
 
+// growStack makes the stack of a new worker as large as the road of most calls
+// needs. It would get there anyway, but step by step, and at each step every frame
+// in use is moved; here there are only a few.
+//
+//go:noinline
+func growStack(use int) byte {
+	if use == 0 {
+		return 0
+	}
+	var room [stackRoom]byte
+	room[use] = 1
+	return room[use/2]
+}
+
+// stackRoom makes the runtime choose a stack of 16 KiB.
+const stackRoom = 10 << 10
+
 // take returns a call that is ready, or -1 when there is none, and the worker
 // leaves.
-func (b *batch) take() int {
+func (b *batch) take(ctx context.Context) int {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.ready) == 0 {
@@ -129,16 +157,19 @@ func (b *batch) take() int {
 	}
 	i := b.ready[0]
 	b.ready = b.ready[1:]
+	b.hire(ctx)
 	return i
 }
 
-// finish tells the calls that waited for this one. leaving is 1 when the worker
-// goes with it.
-func (b *batch) finish(ctx context.Context, i, leaving int) {
+// finish tells the calls that waited for this one. The worker leaves when the tool
+// took its goroutine.
+func (b *batch) finish(ctx context.Context, i int, leaves bool) {
 	p := &b.plans[i]
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.active -= leaving
+	if leaves {
+		b.active--
+	}
 	if b.turn.run.runner.opts.BadCalls == Fail && p.result.Status.bad() {
 		b.failed = true
 	}
@@ -148,7 +179,9 @@ func (b *batch) finish(ctx context.Context, i, leaving int) {
 			b.ready = slices.Insert(b.ready, at, next)
 		}
 	}
-	b.hire(ctx, len(b.ready)-1+leaving)
+	if leaves {
+		b.hire(ctx)
+	}
 }
 
 // stopped returns why no call may begin any more, or nil.
@@ -166,14 +199,6 @@ func (b *batch) stopped(ctx context.Context) error {
 		return full
 	}
 	return nil
-}
-
-func (b *batch) results() []Result {
-	out := make([]Result, len(b.plans))
-	for i := range b.plans {
-		out[i] = b.plans[i].result
-	}
-	return out
 }
 
 // verdict returns what Execute returns beside the results.

@@ -1,6 +1,7 @@
 package turn
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -8,29 +9,42 @@ import (
 	"github.com/toolcrib/toolcrib/tools"
 )
 
-// identifying are arguments that say which thing a call concerns.
-var identifying = [...]string{"path", "file", "filename", "file_path", "filepath", "uri", "url", "id", "key", "name"}
-
 // DefaultKeys names what a call concerns: the values of those of its arguments
 // that usually identify a thing (path, file, filename, file_path, filepath, uri,
 // url, id, key, name), within the tool's source and namespace, and for a stateful
 // tool that source and namespace itself.
 func DefaultKeys(tool *tools.Tool, args json.RawMessage) []string {
-	scope := string(tool.Source) + "\x00" + tool.Namespace + "\x00"
 	var keys []string
 	if tool.SideEffects == tools.SideEffectStateful {
-		keys = append(keys, scope)
+		keys = append(keys, scopeOf(tool))
 	}
 	for it := rawjson.Object(args); it.Next(); {
-		kind := rawjson.KindOf(it.Value())
-		if kind != rawjson.KindString && kind != rawjson.KindNumber {
+		if !identifies(it.RawKey()) {
 			continue
 		}
-		if slices.ContainsFunc(identifying[:], it.KeyIs) {
-			keys = append(keys, scope+text(it.Value()))
+		if kind := rawjson.KindOf(it.Value()); kind == rawjson.KindString || kind == rawjson.KindNumber {
+			keys = append(keys, scopeOf(tool)+text(it.Value()))
 		}
 	}
 	return keys
+}
+
+func scopeOf(tool *tools.Tool) string {
+	return string(tool.Source) + "\x00" + tool.Namespace + "\x00"
+}
+
+// identifies reports whether an argument says which thing a call concerns.
+func identifies(rawKey []byte) bool {
+	key := rawKey[1 : len(rawKey)-1]
+	if bytes.IndexByte(key, '\\') >= 0 {
+		plain, _ := rawjson.Unquote(rawKey)
+		key = []byte(plain)
+	}
+	switch string(key) {
+	case "path", "file", "filename", "file_path", "filepath", "uri", "url", "id", "key", "name":
+		return true
+	}
+	return false
 }
 
 // text returns the text of a JSON string or number.

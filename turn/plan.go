@@ -15,11 +15,11 @@ type plan struct {
 	turn  *Turn
 	call  Call
 	shown func(canonical string) string
-	// tool is what the call is meant for, where that is known.
-	tool  tools.Tool
-	known bool
-	keys  []string
-	cost  float64 // what was taken of the limits
+	// tool is what the call is meant for, where that is known. It is the
+	// catalog's and must not be changed.
+	tool *tools.Tool
+	keys []string
+	cost float64 // what was taken of the limits
 	// refusal is why the call is not made.
 	refusal error
 
@@ -28,19 +28,19 @@ type plan struct {
 
 	ran       *tools.Tool // what the door was about to run; not ours to change
 	unwrapped string
-	result    Result
+	result    *Result
 }
 
 // begin finds out what the call is meant for, and takes what it needs of the
 // limits.
 func (p *plan) begin(ctx context.Context, t *Turn, c Call) {
 	p.turn, p.call = t, c
-	p.result = Result{ID: c.ID, Name: c.Name}
+	p.result.ID, p.result.Name = c.ID, c.Name
 	args := c.Args
 	if t.Has(c.Name) {
-		p.tool, p.known = t.declared.Tool(c.Name)
+		p.tool = t.declared.View().Ref(c.Name)
 	}
-	if p.known && p.tool.Kind == tools.KindMeta {
+	if p.tool != nil && p.tool.Kind == tools.KindMeta {
 		args = p.aim(ctx)
 	}
 	cost, err := p.measure(args)
@@ -69,13 +69,13 @@ func (p *plan) aim(ctx context.Context) json.RawMessage {
 	if !ok {
 		return p.call.Args
 	}
-	p.tool, p.known = p.turn.declared.View().Tool(name)
+	p.tool = p.turn.declared.View().Ref(name)
 	return args
 }
 
 // measure asks the options what the call costs and concerns.
 func (p *plan) measure(args json.RawMessage) (cost float64, err error) {
-	if !p.known {
+	if p.tool == nil {
 		return 0, nil
 	}
 	defer func() {
@@ -84,8 +84,8 @@ func (p *plan) measure(args json.RawMessage) (cost float64, err error) {
 		}
 	}()
 	o := &p.turn.run.runner.opts
-	p.keys = o.Keys(&p.tool, args)
-	if c := o.Cost(&p.tool, args); c > 0 {
+	p.keys = o.Keys(p.tool, args)
+	if c := o.Cost(p.tool, args); c > 0 {
 		cost = min(c, maxCost)
 	}
 	return cost, nil
@@ -140,19 +140,20 @@ func (p *plan) guard(ctx context.Context, tool *tools.Tool, args json.RawMessage
 	if err != nil {
 		return tools.ToolResult{}, err
 	}
+	if len(p.turn.run.runner.opts.Middleware) == 0 {
+		return next(ctx, args)
+	}
 	inv := &Invocation{ID: p.call.ID, Tool: tool, Args: args, run: p.turn.run, next: next}
 	return p.turn.run.runner.handle(ctx, inv)
 }
 
 // sameDefinition refuses a tool that is not what the model was told any more.
 func (p *plan) sameDefinition(tool *tools.Tool) error {
-	told := &p.tool
-	if !p.known || told.Name != tool.Name {
-		t, ok := p.turn.declared.View().Tool(tool.Name)
-		if !ok {
+	told := p.tool
+	if told == nil || told.Name != tool.Name {
+		if told = p.turn.declared.View().Ref(tool.Name); told == nil {
 			return refused(errChanged)
 		}
-		told = &t
 	}
 	if told.DefinitionDigest != tool.DefinitionDigest {
 		return refused(errChanged)
@@ -184,7 +185,7 @@ var (
 
 // conclude makes the result of the call.
 func (p *plan) conclude(ctx context.Context, res tools.ToolResult, err error) {
-	r := &p.result
+	r := p.result
 	r.Unwrapped = p.unwrapped
 	if p.ran != nil {
 		r.Tool = p.ran.Name

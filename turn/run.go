@@ -46,11 +46,39 @@ type Run struct {
 // NewRun begins a run. used is what it took before, where it was begun in
 // another process; the zero value is a new run.
 func (r *Runner) NewRun(used Usage) *Run {
-	run := &Run{runner: r, used: used, ids: map[string]struct{}{}, marks: map[string]any{}}
+	run := &Run{runner: r, used: used}
 	if r.ownMemory {
-		run.memory = view.NewMemory(nil)
+		run.memory = new(memory)
 	}
 	return run
+}
+
+// memory is a view.Memory that is made when something is found.
+type memory struct {
+	mu   sync.Mutex
+	kept view.Memory
+}
+
+// Found implements view.Memory.
+func (m *memory) Found(ctx context.Context) ([]string, error) {
+	m.mu.Lock()
+	kept := m.kept
+	m.mu.Unlock()
+	if kept == nil {
+		return nil, nil
+	}
+	return kept.Found(ctx)
+}
+
+// Add implements view.Memory.
+func (m *memory) Add(ctx context.Context, names ...string) error {
+	m.mu.Lock()
+	if m.kept == nil {
+		m.kept = view.NewMemory(nil)
+	}
+	kept := m.kept
+	m.mu.Unlock()
+	return kept.Add(ctx, names...)
 }
 
 // Used returns what the run's turns used so far.
@@ -67,6 +95,9 @@ func (r *Run) Mark(key string, change func(any) any) any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	next := change(r.marks[key])
+	if r.marks == nil {
+		r.marks = map[string]any{}
+	}
 	r.marks[key] = next
 	return next
 }
@@ -100,6 +131,9 @@ func (r *Run) eventID(id string) string {
 	defer r.mu.Unlock()
 	if _, used := r.ids[id]; used || len(r.ids) >= maxIDs {
 		return ""
+	}
+	if r.ids == nil {
+		r.ids = map[string]struct{}{}
 	}
 	r.ids[id] = struct{}{}
 	return id

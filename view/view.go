@@ -60,6 +60,15 @@ func (v View) Tool(name string) (tools.Tool, bool) {
 	return v.set.Get(name)
 }
 
+// Ref returns the tool of that canonical name itself, which must not be changed,
+// or nil.
+func (v View) Ref(name string) *tools.Tool {
+	if v.set == nil {
+		return nil
+	}
+	return v.set.Ref(name)
+}
+
 // Names returns the canonical names, sorted.
 func (v View) Names() []string {
 	if v.set == nil {
