@@ -52,6 +52,7 @@ const (
 	flagName  = 1 << 8 // the name or title holds the term
 	flagFrom  = 1 << 9 // the source's name does
 	flagText  = 1 << 10
+	flagsAll  = flagName | flagFrom | flagText
 	impactAll = 255
 )
 
@@ -69,7 +70,6 @@ type analyzer struct {
 	run     []uint32 // the terms of the field so far, for phrases
 	field   int
 	lengths [fields]int
-	key     []byte
 }
 
 // maxKnown bounds how many written words are remembered.
@@ -83,7 +83,7 @@ func newAnalyzer(v *vocabulary) *analyzer {
 
 // tool appends the terms of t to out and fills in what of it is kept beside them.
 func (a *analyzer) tool(t *tools.Tool, out []occurrence) (doc, []occurrence) {
-	d := doc{name: t.Name, source: sourceOf(t), tags: t.Tags, digest: t.DefinitionDigest}
+	d := doc{name: t.Name, source: sourceOf(t), tags: t.Tags, digest: digestOf(t)}
 	a.lengths = [fields]int{}
 	a.touched = a.touched[:0]
 	a.into(inName, ownName(t))
@@ -109,6 +109,14 @@ func (a *analyzer) tool(t *tools.Tool, out []occurrence) (doc, []occurrence) {
 	a.parameters(t.ArgsSchema, 0)
 	a.embed(&d)
 	return d, a.finish(out)
+}
+
+// digestOf identifies what a tool says of itself.
+func digestOf(t *tools.Tool) string {
+	if t.DefinitionDigest != "" {
+		return t.DefinitionDigest
+	}
+	return t.Name + "\x00" + t.Title + "\x00" + t.Description
 }
 
 // sourceOf names where a tool comes from.
@@ -200,15 +208,18 @@ func (a *analyzer) count(term uint32) {
 
 // phrases counts the phrases of the lexicon in what the field held.
 func (a *analyzer) phrases() {
-	for i := range a.run {
-		if a.vocab.flags(a.run[i])&lexicon.Begins == 0 {
+	for i, first := range a.run {
+		if a.vocab.flags(first)&lexicon.Begins == 0 {
 			continue
 		}
-		a.key = append(a.key[:0], a.vocab.text(a.run[i])...)
-		for j := i + 1; j < len(a.run) && j < i+maxPhrase; j++ {
-			a.key = append(append(a.key, ' '), a.vocab.text(a.run[j])...)
-			if t := a.vocab.lex.TermBytes(a.key); t != lexicon.None {
-				a.count(uint32(t))
+		node := first
+		for _, next := range a.run[i+1 : min(len(a.run), i+maxPhrase)] {
+			step, ok := a.vocab.phrases[pair{node, next}]
+			if !ok {
+				break
+			}
+			if node = step.node; step.term != noTerm {
+				a.count(step.term)
 			}
 		}
 	}
@@ -310,7 +321,7 @@ func (a *analyzer) embed(d *doc) {
 	var sum [lexicon.Dim]float32
 	for _, term := range a.touched {
 		c := &a.counts[term]
-		w := 3*float32(min(c[inName]+c[inTitle], 1)) + 1.5*float32(min(c[inHead]+c[inTags], 1)) + 0.5*float32(min(c[inBody], 1))
+		w := 3*float32(min(c[inName]+c[inTitle], 1)) + 1.5*float32(min(c[inHead]+c[inTags], 1))
 		if w > 0 {
 			a.vocab.addVector(&sum, term, w)
 		}

@@ -40,7 +40,6 @@ type token struct {
 	text  string
 	term  int // none when nothing knows it
 	fluff bool
-	stem  string
 }
 
 // Limits of a query.
@@ -86,9 +85,9 @@ func (s *space) tokens(text string) []token {
 		if len(out) == maxTokens {
 			return
 		}
-		t := token{text: string(word), term: none, stem: lexicon.Stem(string(word))}
+		t := token{text: string(word), term: none}
 		if id, ok := s.vocab.lookup(word); ok {
-			t.term, t.stem = int(id), s.vocab.text(id)
+			t.term = int(id)
 			t.fluff = s.vocab.flags(id)&lexicon.Fluff != 0
 		}
 		out = append(out, t)
@@ -102,27 +101,36 @@ func (s *space) phrase(q *asked, tokens []token) int {
 	if tokens[0].term == none || s.vocab.flags(uint32(tokens[0].term))&lexicon.Begins == 0 {
 		return 0
 	}
-	key := tokens[0].stem
-	best, length := none, 0
-	for n := 2; n <= min(maxPhrase, len(tokens)); n++ {
-		key += " " + tokens[n-1].stem
-		if t := s.vocab.lex.Term(key); t != lexicon.None {
-			best, length = t, n
+	best, length := uint32(noTerm), 0
+	node := uint32(tokens[0].term)
+	for n := 1; n < min(maxPhrase, len(tokens)) && tokens[n].term != none; n++ {
+		next, ok := s.vocab.phrases[pair{node, uint32(tokens[n].term)}]
+		if !ok {
+			break
+		}
+		if node = next.node; next.term != noTerm {
+			best, length = next.term, n+1
 		}
 	}
-	if best == none {
+	if best == noTerm {
 		return 0
 	}
-	c := concept{text: join(tokens[:length]), term: best, weight: 1.3}
-	c.ways = s.expand(uint32(best))
+	c := concept{text: join(tokens[:length]), term: int(best), weight: phraseWeight}
+	c.ways = s.expand(best)
 	for _, t := range tokens[:length] {
-		if t.term != none && !t.fluff {
-			c.ways = append(c.ways, way{term: uint32(t.term), weight: 0.5})
+		if !t.fluff {
+			c.ways = append(c.ways, way{term: uint32(t.term), weight: phrasePart})
 		}
 	}
 	q.add(c)
 	return length
 }
+
+// A phrase counts for more than a word, and each of its words alone stands for it in part.
+const (
+	phraseWeight = 1.3
+	phrasePart   = 0.5
+)
 
 func join(tokens []token) string {
 	words := make([]string, len(tokens))

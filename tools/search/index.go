@@ -23,7 +23,7 @@ const (
 type Options struct {
 	// Embedder adds a rank by meaning to that by words. Nil does without.
 	Embedder Embedder
-	// Vectors keeps the embeddings of tools. Nil keeps them in memory.
+	// Vectors keeps the embeddings of tools, by the digests of their definitions. Nil keeps them in memory.
 	Vectors VectorStore
 	// MaxClasses bounds for how many visibility classes the index is kept up to date change by change. Zero
 	// means 64. Others are built when they are asked for.
@@ -146,5 +146,11 @@ func (r *Result) names() []string {
 	return names
 }
 
-// Close implements [tools.ToolSearchCache]. There is nothing to release.
-func (x *Index) Close() error { return nil }
+// Close implements [tools.ToolSearchCache]. It ends what an Embedder is doing in the background. The index can
+// be searched all the same.
+func (x *Index) Close() error {
+	if x.meaning != nil {
+		x.meaning.close()
+	}
+	return nil
+}

@@ -54,7 +54,7 @@ func (x *Index) find(ctx context.Context, v set, q Query) Result {
 	list = s.named(&q, list)
 	slices.SortFunc(list, s.better)
 	if x.meaning != nil {
-		list, r.Note = x.meaning.fuse(ctx, s, &q, list)
+		list, r.Note = x.meaning.fuse(ctx, s, v, &q, list)
 	}
 	list = s.spread(list, q.limit())
 	r.Hits = s.hits(ask, list)

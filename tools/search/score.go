@@ -57,8 +57,14 @@ func (s *space) count(q *asked, b *board) {
 	}
 }
 
+// direct is how sure a way must be to count for a tool that has the term among its parameters only.
+const direct = 0.9
+
 func (b *board) add(posts []uint32, first, concept uint32, factor, weight float32) {
 	for _, p := range posts {
+		if weight < direct && p&flagsAll == 0 {
+			continue
+		}
 		id := p>>docShift + first
 		t := &b.tallies[id]
 		if t.at != uint8(concept+1) {

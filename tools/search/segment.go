@@ -73,16 +73,17 @@ type part struct {
 	place []int32
 }
 
-// merge makes one segment of what is kept of others and of fresh documents, whose occurrences carry their place
-// already. docs are all its documents in their places.
-func merge(docs []doc, terms int, parts []part, fresh []placed) *segment {
+// merge makes one segment of what is kept of others and of fresh documents, whose occurrences carry
+// their place already. docs are all its documents in their places.
+func merge(docs []doc, terms int, parts []part, fresh [][]occurrence) *segment {
 	s := &segment{docs: docs, starts: make([]uint32, terms+1), names: nameRefs(docs)}
-	total := len(fresh)
 	for _, p := range parts {
-		total += p.tally(s.starts[1:])
+		p.tally(s.starts[1:])
 	}
-	for i := range fresh {
-		s.starts[fresh[i].term+1]++
+	for _, list := range fresh {
+		for i := range list {
+			s.starts[list[i].term+1]++
+		}
 	}
 	for t := range terms {
 		s.starts[t+1] += s.starts[t]
@@ -93,28 +94,24 @@ func merge(docs []doc, terms int, parts []part, fresh []placed) *segment {
 	for _, p := range parts {
 		p.pour(s.posts, next)
 	}
-	for i := range fresh {
-		t := fresh[i].term
-		s.posts[next[t]] = fresh[i].post
-		next[t]++
+	for _, list := range fresh {
+		for i := range list {
+			t := list[i].term
+			s.posts[next[t]] = list[i].post
+			next[t]++
+		}
 	}
 	return s
 }
 
-// placed is an occurrence whose posting has its document.
-type placed = occurrence
-
-func (p *part) tally(counts []uint32) int {
-	total := 0
+func (p *part) tally(counts []uint32) {
 	for t := range len(p.of.starts) - 1 {
 		for _, post := range p.of.posts[p.of.starts[t]:p.of.starts[t+1]] {
 			if p.place[post>>docShift] >= 0 {
 				counts[t]++
-				total++
 			}
 		}
 	}
-	return total
 }
 
 func (p *part) pour(posts, next []uint32) {

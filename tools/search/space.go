@@ -1,6 +1,10 @@
 package search
 
-import "slices"
+import (
+	"runtime"
+	"slices"
+	"sync"
+)
 
 // space is the index of one visible set: a large segment, the changes since it was made, and which of its
 // documents are gone. It never changes.
@@ -175,11 +179,11 @@ func (x *Index) amended(prev *space, v set, d difference) *space {
 	for _, id := range d.gone {
 		s.gone[id>>6] |= 1 << (id & 63)
 	}
-	s.fresh = merge(docs, x.vocab.size(), []part{{prev.fresh, identity(len(prev.fresh.docs))}}, occ)
+	s.fresh = merge(docs, x.vocab.size(), []part{{prev.fresh, inPlace(len(prev.fresh.docs))}}, [][]occurrence{occ})
 	return s
 }
 
-func identity(n int) []int32 {
+func inPlace(n int) []int32 {
 	place := make([]int32, n)
 	for i := range place {
 		place[i] = int32(i)
@@ -216,8 +220,21 @@ func (x *Index) rebuilt(prev *space, v set, d difference) *space {
 // pageSize bounds how many tools are copied out of a set at once.
 const pageSize = 64
 
-// analyzeInto reads the tools of the given places into the documents of the same places.
-func (x *Index) analyzeInto(v set, places []int, docs []doc) []occurrence {
+// analyzeInto reads the tools of the given places into the documents of the same places. Many are read in
+// parallel.
+func (x *Index) analyzeInto(v set, places []int, docs []doc) [][]occurrence {
+	workers := min(runtime.GOMAXPROCS(0), 1+len(places)/(4*pageSize))
+	out := make([][]occurrence, workers)
+	var wg sync.WaitGroup
+	for w := range workers {
+		mine := places[w*len(places)/workers : (w+1)*len(places)/workers]
+		wg.Go(func() { out[w] = x.analyzeRun(v, mine, docs) })
+	}
+	wg.Wait()
+	return out
+}
+
+func (x *Index) analyzeRun(v set, places []int, docs []doc) []occurrence {
 	a := newAnalyzer(x.vocab)
 	var occ []occurrence
 	for len(places) > 0 {

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"strings"
 	"sync"
 
 	"github.com/toolcrib/toolcrib/tools/search/lexicon"
@@ -9,7 +10,8 @@ import (
 // vocabulary numbers terms: those of the lexicon first, then others as tools bring them. It is safe for
 // concurrent use. It holds terms of all tools, so that nothing may be concluded from a term's presence.
 type vocabulary struct {
-	lex *lexicon.Table
+	lex     *lexicon.Table
+	phrases map[pair]step // of the lexicon, word by word
 
 	mu    sync.RWMutex
 	ids   map[string]uint32
@@ -17,7 +19,47 @@ type vocabulary struct {
 }
 
 func newVocabulary(lex *lexicon.Table) *vocabulary {
-	return &vocabulary{lex: lex, ids: map[string]uint32{}}
+	return &vocabulary{lex: lex, phrases: phrasesOf(lex), ids: map[string]uint32{}}
+}
+
+// pair is where one is in a phrase, and the next word. One is at its first word, or at the node of a step.
+type pair struct{ node, word uint32 }
+
+// step is where the next word leads, and the phrase that ends there, or noTerm.
+type step struct{ node, term uint32 }
+
+const noTerm = 1<<32 - 1
+
+// phrasesOf makes a tree of the lexicon's phrases. Its inner nodes are numbered on from the terms.
+func phrasesOf(lex *lexicon.Table) map[pair]step {
+	tree := map[pair]step{}
+	for t := range lex.Len() {
+		if text := lex.Text(t); strings.IndexByte(text, ' ') > 0 {
+			grow(tree, lex, strings.Fields(text), uint32(t))
+		}
+	}
+	return tree
+}
+
+// grow adds one phrase, if the lexicon knows all its words.
+func grow(tree map[pair]step, lex *lexicon.Table, words []string, term uint32) {
+	node := lex.Term(words[0])
+	for i, word := range words[1:] {
+		id := lex.Term(word)
+		if node == lexicon.None || id == lexicon.None {
+			return
+		}
+		at := pair{uint32(node), uint32(id)}
+		s, have := tree[at]
+		if !have {
+			s = step{uint32(lex.Len() + len(tree)), noTerm}
+		}
+		if i == len(words)-2 {
+			s.term = term
+		}
+		tree[at] = s
+		node = int(s.node)
+	}
 }
 
 // lookup returns the term of a word in small letters, and whether there is one.

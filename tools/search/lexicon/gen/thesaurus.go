@@ -224,8 +224,8 @@ func (b *book) terms() []string {
 		all[w] = true
 	}
 	for w := range all {
-		if first, _, phrase := strings.Cut(w, " "); phrase {
-			all[first] = true
+		for word := range strings.FieldsSeq(w) {
+			all[word] = true
 		}
 	}
 	return slices.Sorted(maps.Keys(all))
