@@ -26,6 +26,7 @@ const (
 	CodeToolFailed       Code = "tool_failed"            // 502
 	CodeInvalidOutput    Code = "invalid_output"         // 502
 	CodeAskUnsupported   Code = "ask_unsupported"        // 502; the tool asked what this protocol cannot pass on
+	CodeAuthorization    Code = "authorization_required" // 403; a person must authorize the service behind the tool
 	CodeInvalidRequest   Code = "invalid_request"        // 400; the request itself is wrong
 	CodeTooLarge         Code = "request_too_large"      // 413
 	CodeMediaType        Code = "unsupported_media_type" // 415
@@ -51,6 +52,7 @@ var statuses = map[Code]int{
 	CodeToolFailed:       http.StatusBadGateway,
 	CodeInvalidOutput:    http.StatusBadGateway,
 	CodeAskUnsupported:   http.StatusBadGateway,
+	CodeAuthorization:    http.StatusForbidden,
 	CodeInvalidRequest:   http.StatusBadRequest,
 	CodeTooLarge:         http.StatusRequestEntityTooLarge,
 	CodeMediaType:        http.StatusUnsupportedMediaType,
@@ -81,6 +83,7 @@ var sentinels = []struct {
 	{tools.ErrOverloaded, CodeOverloaded},
 	{tools.ErrToolInvalidOutput, CodeInvalidOutput},
 	{tools.ErrAskUnsupported, CodeAskUnsupported},
+	{tools.ErrAuthorizationRequired, CodeAuthorization},
 }
 
 // Error is a failure as the protocol states it. It is the error type of every

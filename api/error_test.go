@@ -28,6 +28,7 @@ func TestErrorFrom(t *testing.T) {
 		{"overloaded to the last attempt", &tools.Error{Code: tools.ErrToolPolicyExhausted, Err: &tools.Error{Code: tools.ErrOverloaded}}, CodeOverloaded, 429},
 		{"invalid output", &tools.Error{Code: tools.ErrToolInvalidOutput}, CodeInvalidOutput, 502},
 		{"cannot ask", &tools.Error{Err: tools.ErrAskUnsupported}, CodeAskUnsupported, 502},
+		{"unauthorized", &tools.Error{Code: tools.ErrAuthorizationRequired}, CodeAuthorization, 403},
 		{"timed out", &tools.Error{Code: tools.ErrOutcomeUnknown, Class: tools.ErrClassTimeout}, CodeTimeout, 504},
 		{"the caller's deadline", &tools.Error{Class: tools.ErrClassPermanent, Err: context.DeadlineExceeded}, CodeTimeout, 504},
 		{"the caller went away", fmt.Errorf("x: %w", context.Canceled), CodeCanceled, 499},

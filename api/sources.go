@@ -11,6 +11,9 @@ type Source struct {
 	State string `json:"state"`
 	// Error says why the source is not ready, or is empty.
 	Error string `json:"error,omitempty"`
+	// AuthorizationURL is where the caller can authorize, in a browser, what the
+	// source needs; empty when it needs nothing, or not from this caller.
+	AuthorizationURL string `json:"authorization_url,omitempty"`
 	// Tools counts the tools of it that the caller sees.
 	Tools int `json:"tools"`
 	// Refused lists tools that could not be taken. This and Unmatched are for

@@ -28,6 +28,7 @@ func (c *Config) check() ConfigErrors {
 	k.unique("tools.entries", len(t.Entries), func(i int) string { return t.Entries[i].Name })
 	k.unique("tools.oauth_providers", len(t.OAuthProviders), func(i int) string { return t.OAuthProviders[i].Name })
 	k.entries(t)
+	k.oauth(t)
 	k.sourceNames(t)
 	k.builtIns(t.BuiltIn)
 	for i := range t.MCPServers {

@@ -52,7 +52,7 @@ type Tools struct {
 	HTTPManifests  []HTTPManifest  `yaml:"http_manifests" doc:"Files that describe HTTP endpoints as tools."`
 	UTCP           []UTCP          `yaml:"utcp" doc:"UTCP manuals whose tools are offered."`
 	A2APeers       []A2APeer       `yaml:"a2a_peers" doc:"A2A agents whose skills are offered."`
-	OAuthProviders []OAuthProvider `yaml:"oauth_providers" doc:"Where callers obtain tokens for the services behind tools."`
+	OAuthProviders []OAuthProvider `yaml:"oauth_providers" doc:"How tokens for the services behind tools are obtained."`
 	GrantedScopes  []string        `yaml:"granted_scopes" doc:"Scopes of the local caller, who needs no authentication."`
 }
 
@@ -133,6 +133,7 @@ type MCPServer struct {
 	Exclude       []string          `yaml:"exclude" doc:"Patterns of the server's tool names to leave out."`
 	LoadingMode   tools.LoadingMode `yaml:"loading_mode" rule:"enum=always|deferred" doc:"Whether a model is told of the server's tools from the start or finds them by search; tools of which an entry says so are as that says."`
 	Session       string            `yaml:"session" rule:"enum=shared|per_user|per_session" doc:"Who shares a connection to the server."`
+	OAuth         *ServerOAuth      `yaml:"oauth" doc:"The server wants tokens, and this is how they are obtained."`
 }
 
 // OpenAPI is one OpenAPI document whose operations are offered.
@@ -211,19 +212,6 @@ type A2APeer struct {
 	Policy                *Policy           `yaml:"policy" doc:"Attempts and time limits of the agent's tools."`
 	LoadingMode           tools.LoadingMode `yaml:"loading_mode" rule:"enum=always|deferred" doc:"Whether a model is told of the agent's tools from the start or finds them by search; tools of which an entry says so are as that says."`
 	ToolPolicies          map[string]Policy `yaml:"tool_policies" doc:"Attempts and time limits by the id of the skill."`
-}
-
-// OAuthProvider says where callers obtain tokens.
-type OAuthProvider struct {
-	Name            string            `yaml:"name" rule:"required,name" doc:"Name that entries refer to."`
-	Driver          string            `yaml:"driver" rule:"enum=oauth2" doc:"The protocol."`
-	ClientIDEnv     string            `yaml:"client_id_env" doc:"Environment variable that holds the client id."`
-	ClientSecretEnv string            `yaml:"client_secret_env" doc:"Environment variable that holds the client secret."`
-	Scopes          []string          `yaml:"scopes" doc:"Scopes to ask for."`
-	AuthURL         string            `yaml:"auth_url" rule:"url" doc:"Where a person agrees."`
-	TokenURL        string            `yaml:"token_url" rule:"url" doc:"Where a code becomes a token."`
-	RedirectURL     string            `yaml:"redirect_url" rule:"url" doc:"Where the person comes back to."`
-	Extra           map[string]string `yaml:"extra" doc:"Further parameters of the request."`
 }
 
 // Artifacts is about large results.

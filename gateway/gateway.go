@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolcrib/toolcrib/api"
@@ -19,6 +20,7 @@ import (
 	"github.com/toolcrib/toolcrib/store"
 	"github.com/toolcrib/toolcrib/store/sqlstore"
 	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/tools/auth"
 	"github.com/toolcrib/toolcrib/tools/builtin"
 	"github.com/toolcrib/toolcrib/tools/search"
 	"github.com/toolcrib/toolcrib/view"
@@ -39,6 +41,8 @@ type Options struct {
 	Register []func(tools.ToolCatalog) error
 	// Version is what the gateway calls itself towards callers and sources.
 	Version string
+
+	broker *auth.Broker // of the tokens of sources; Open makes it
 }
 
 func (o *Options) resolved() Options {
@@ -75,7 +79,8 @@ type Gateway struct {
 	end      context.CancelFunc
 	retiring sync.WaitGroup
 
-	opened *Config // what the entrances were made from
+	opened  *Config                // what the entrances were made from
+	address atomic.Pointer[string] // where the Handler is reached
 
 	reloading sync.Mutex // held by one Reload or Close at a time
 	mu        sync.Mutex // guards what follows
@@ -94,12 +99,13 @@ func Open(ctx context.Context, cfg *Config, opts *Options) (*Gateway, error) {
 	if cfg == nil {
 		cfg = &Config{}
 	}
-	specs, err := prepare(cfg, opts)
+	g := &Gateway{opts: opts.resolved(), cfg: cfg, opened: cfg, calls: newGate()}
+	g.log, g.timeout = g.opts.Logger, cfg.Limits.connectTimeout()
+	g.opts.broker = g.newBroker()
+	specs, err := prepare(cfg, &g.opts)
 	if err != nil {
 		return nil, err
 	}
-	g := &Gateway{opts: opts.resolved(), cfg: cfg, opened: cfg, calls: newGate()}
-	g.log, g.timeout = g.opts.Logger, cfg.Limits.connectTimeout()
 	g.life, g.end = context.WithCancel(context.Background())
 	g.waiting = newWaiting(g.log)
 	openData := func() error { return g.openData(ctx) }
@@ -325,8 +331,11 @@ func (g *Gateway) ReadyFor(ctx context.Context, name string) error {
 // Sources returns how each source is doing, in the order of the configuration.
 func (g *Gateway) Sources() []SourceState {
 	out := []SourceState{}
+	ctx := g.LocalContext(context.Background())
 	for _, s := range g.running() {
-		out = append(out, s.status())
+		state := s.status()
+		state.AuthorizationURL = s.authorizationURL(ctx)
+		out = append(out, state)
 	}
 	return out
 }

@@ -19,7 +19,8 @@ import (
 )
 
 // Handler serves everything that the gateway offers over HTTP: MCP below /mcp,
-// the JSON protocol below /v1/, and /healthz and /readyz. Everyone who calls is
+// the JSON protocol below /v1/, the pages of those who authorize sources below
+// /oauth/, and /healthz and /readyz. Everyone who calls is
 // the local caller. So a request is refused that arrived at an address which
 // other machines reach, or whose Host or Origin is not of this machine, as a
 // page in a browser would send it.
@@ -27,6 +28,7 @@ func (g *Gateway) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", g.mcp)
 	mux.Handle("/v1/", g.patient(g.api))
+	mux.Handle("/oauth/", g.oauthPages())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeState(w, http.StatusOK, state{Status: "ok"}) })
 	mux.HandleFunc("GET /readyz", g.readyz)
 	return g.guard(mux)

@@ -31,6 +31,7 @@ func (g *Gateway) apiSources(ctx context.Context) []api.Source {
 	for _, s := range g.running() {
 		state := s.status()
 		row := api.Source{Name: state.Name, Kind: state.Kind, State: state.State, Error: state.fault(), Tools: counts[s.shownID()]}
+		row.AuthorizationURL = s.authorizationURL(ctx)
 		if all {
 			row.Error = state.Error
 			row.Unmatched = state.Unmatched

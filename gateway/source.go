@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/tools/auth"
 )
 
 // sourceSpec says how to make one source of tools.
@@ -44,6 +45,8 @@ type sourceSpec struct {
 	// prefixes are what the names of the tools can begin with; none means
 	// anything.
 	prefixes []string
+	// upstream, when not nil, obtains the tokens that the source wants.
+	upstream *auth.Upstream
 }
 
 // key tells the sources of one configuration apart.
@@ -400,6 +403,9 @@ func (s *source) close(ctx context.Context) error {
 	provider := s.provider
 	s.provider, s.before, s.state.State = nil, nil, SourceClosed
 	s.mu.Unlock()
+	if s.spec.upstream != nil {
+		defer s.spec.upstream.Close()
+	}
 	if provider == nil {
 		return nil
 	}

@@ -88,7 +88,7 @@ func (s *specs) mcpServer(m *MCPServer, at string) {
 		Prefix:        prefix(m.Prefix),
 		Include:       m.Include,
 		Exclude:       m.Exclude,
-		Session:       mcptool.Session(m.Session),
+		Session:       m.session(),
 		Policy:        m.Policy.toolPolicy(),
 		ToolPolicies:  toolPolicies(m.ToolPolicies),
 		KeepAlive:     time.Duration(m.KeepAlive),
@@ -100,13 +100,21 @@ func (s *specs) mcpServer(m *MCPServer, at string) {
 		s.faults = append(s.faults, s.cfg.faultAt(at, err.Error(), ""))
 		return
 	}
-	s.list = append(s.list, sourceSpec{name: m.Name, kind: kindMCP, at: at, settings: cfg, health: mcpHealth, loading: m.LoadingMode,
+	spec := sourceSpec{name: m.Name, kind: kindMCP, at: at, settings: cfg, health: mcpHealth, loading: m.LoadingMode,
 		prefixes: m.prefixes(), unmatched: m.unmatched,
 		open: func(log *slog.Logger) (tools.ToolProvider, error) {
 			own := cfg
 			own.Logger = log
 			return mcptool.New(&own)
-		}})
+		}}
+	if m.OAuth != nil {
+		upstream, settings := s.oauth(m, at)
+		if upstream == nil {
+			return
+		}
+		spec.withTokens(cfg, upstream, settings)
+	}
+	s.list = append(s.list, spec)
 }
 
 // mcpHealth says why a server that had been reached has no connection now.

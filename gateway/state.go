@@ -27,6 +27,9 @@ type SourceState struct {
 	Error string `json:"error,omitempty"`
 	// ErrorClass is the kind of that failure, or empty.
 	ErrorClass tools.ErrorClass `json:"error_class,omitempty"`
+	// AuthorizationURL is where the local caller can authorize, in a browser,
+	// what the source needs; empty when it needs nothing.
+	AuthorizationURL string `json:"authorization_url,omitempty"`
 	// Tools counts the source's tools in the catalog.
 	Tools int `json:"tools"`
 	// Refused lists tools that could not be registered, each with the reason.

@@ -25,7 +25,6 @@ func (c *Config) unavailable() ConfigErrors {
 			l.refuse(fmt.Sprintf("tools.built_in[%d]", i), name+" is ")
 		}
 	}
-	l.when(len(t.OAuthProviders) > 0, "tools.oauth_providers", "")
 	l.when(c.Artifacts != Artifacts{}, "artifacts.heavy_output_threshold_bytes", "")
 	l.when(c.Planner.ParallelToolCalls != nil, "planner.parallel_tool_calls", "")
 	return l.faults

@@ -20,8 +20,8 @@ type ErrorInfo struct {
 	// Class is the kind of failure: transient, timeout, 5xx or permanent.
 	Class tools.ErrorClass `json:"class"`
 	// Code says what happened: invalid_args, denied, rejected,
-	// approval_expired, overloaded, invalid_output, ask_unsupported, timeout
-	// or failed.
+	// approval_expired, overloaded, invalid_output, ask_unsupported,
+	// authorization_required, timeout or failed.
 	Code string `json:"code"`
 	// RetryAfterMS is how long to wait before the call is made again, in
 	// milliseconds; absent when nobody said.
@@ -50,6 +50,7 @@ func reasons() []reason {
 		{tools.ErrOverloaded, "overloaded", "Overloaded, try again later"},
 		{tools.ErrToolInvalidOutput, "invalid_output", "The result of the tool does not satisfy its output schema"},
 		{tools.ErrAskUnsupported, "ask_unsupported", "The tool asks what this client cannot answer"},
+		{tools.ErrAuthorizationRequired, "authorization_required", "The service behind the tool wants authorization"},
 	}
 }
 

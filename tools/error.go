@@ -52,6 +52,9 @@ var (
 	// ErrContextLeak: raw content that is too large for a model was about to
 	// reach one whole, instead of being kept as an artifact.
 	ErrContextLeak = errors.New("tools: raw content too large for a model")
+	// ErrAuthorizationRequired: the service behind the tool wants a token, and a
+	// person must agree before there is one. The tool was not called.
+	ErrAuthorizationRequired = errors.New("tools: authorization required")
 )
 
 // ErrorClass is the kind of a failure, as policies select it.
@@ -216,7 +219,7 @@ func ClassifyError(err error, perAttemptTimeout bool) ErrorClass {
 
 func isRefusal(err error) bool {
 	for _, s := range []error{ErrToolInvalidArgs, ErrToolNotFound, ErrToolInvalidOutput, ErrToolDenied,
-		ErrToolRejected, ErrApprovalExpired, ErrIdentityRequired, ErrAskUnsupported} {
+		ErrToolRejected, ErrApprovalExpired, ErrIdentityRequired, ErrAskUnsupported, ErrAuthorizationRequired} {
 		if errors.Is(err, s) {
 			return true
 		}

@@ -36,6 +36,7 @@ var exits = map[api.Code]int{
 	api.CodeToolFailed:       exitToolFailed,
 	api.CodeInvalidOutput:    exitToolFailed,
 	api.CodeAskUnsupported:   exitToolFailed,
+	api.CodeAuthorization:    exitDenied,
 	api.CodeDenied:           exitDenied,
 	api.CodeRejected:         exitDenied,
 	api.CodeApprovalExpired:  exitDenied,

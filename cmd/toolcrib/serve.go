@@ -115,6 +115,7 @@ func (s *service) run(ctx context.Context, listener net.Listener) error {
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	defer signal.Stop(signals)
 
+	s.gateway.ServedAt(s.url)
 	server := &http.Server{
 		Handler:           s.gateway.Handler(),
 		ReadHeaderTimeout: headerLimit,
@@ -159,7 +160,10 @@ func startup(ctx context.Context, g *gateway.Gateway) (<-chan struct{}, context.
 func (s *service) announce(ctx context.Context) {
 	fmt.Fprintln(s.out, "listening on "+s.url)
 	for _, row := range s.gateway.Sources() {
-		if row.State == gateway.SourceConnecting { // one that failed was told of then
+		switch {
+		case row.AuthorizationURL != "":
+			s.logger.Warn("the source waits for authorization in a browser", "source", row.Name, "open", row.AuthorizationURL)
+		case row.State == gateway.SourceConnecting: // one that failed was told of then
 			s.logger.Warn("the source has not answered yet", "source", row.Name, "kind", row.Kind)
 		}
 	}

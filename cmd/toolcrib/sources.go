@@ -53,10 +53,13 @@ func (a *app) sources(s *session, o *output) error {
 	return nil
 }
 
-// warnOfKeys says on stderr which keys of the configuration name tools that are
-// not there.
+// warnOfKeys says on stderr which sources wait for authorization, and which keys
+// of the configuration name tools that are not there.
 func (a *app) warnOfKeys(resp *api.SourcesResponse) {
 	for _, row := range resp.Sources {
+		if row.AuthorizationURL != "" {
+			fmt.Fprintf(a.errOut, "toolcrib: source %s waits for authorization: open %s\n", row.Name, row.AuthorizationURL)
+		}
 		for _, key := range row.Unmatched {
 			fmt.Fprintf(a.errOut, "toolcrib: source %s: %s matches nothing\n", row.Name, printable(key))
 		}

@@ -56,7 +56,12 @@ type Config struct {
 	URL string
 	// Headers are added to every HTTP request.
 	Headers map[string]string
-	// HTTP sends the requests. Nil is a transport of the server's own.
+	// HTTP sends the requests, and adds credentials where they are needed; it is
+	// closed with the server if it is an io.Closer. A request says on its context
+	// in whose name it is made (package identity), unless it is the server's own
+	// business, such as reading lists. An error with AuthorizationURL and Await
+	// methods, as of package tools/auth, lets the caller of a tool be asked to
+	// authorize it. Nil is a transport of the server's own.
 	HTTP http.RoundTripper
 
 	// Version pins the protocol revision, such as "2025-06-18". Empty

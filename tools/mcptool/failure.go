@@ -39,6 +39,9 @@ func (s *Server) failure(ctx context.Context, tool, doing string, cause error) *
 		return &tools.Error{Tool: tool, Code: tools.ErrOverloaded, Class: tools.ErrClassTransient, Delivery: tools.NotDelivered,
 			Retryable: true, RetryAfter: crowdedPause, Message: s.message(errCrowded.Error()), Err: errCrowded}
 	}
+	if e := s.credentialFailure(ctx, tool, cause); e != nil {
+		return e
+	}
 	v := judge(ctx, cause)
 	if errors.Is(cause, mcpwire.ErrTooLarge) {
 		v.reason = fmt.Sprintf("its answer is larger than %d bytes", s.cfg.MaxMessageBytes)

@@ -24,6 +24,9 @@ func (t *remoteTool) invoker(s *Server) tools.Invoker {
 		var input []byte
 		for round := 0; ; round++ {
 			answer, err := s.send(ctx, t, args, input)
+			if err != nil && round < maxAuthorizations && s.authorized(ctx, err) {
+				continue
+			}
 			if t.kind == tools.KindResourceTemplate && isNoResource(err) {
 				return tools.ToolResult{}, t.noResource()
 			}

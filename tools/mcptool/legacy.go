@@ -11,23 +11,24 @@ import (
 // connect opens a transport and performs the handshake. Where the configuration
 // leaves open which transport the server at a URL has, streamable HTTP is tried
 // first and HTTP+SSE where that is refused as the protocol's rules for
-// compatibility say; what a server had last time is tried before either.
-func (s *Server) connect(ctx context.Context, opts *mcpwire.ClientOptions) (*mcpwire.Client, error) {
+// compatibility say; what a server had last time is tried before either. l is
+// the lane that the connection is for, nil for everybody.
+func (s *Server) connect(ctx context.Context, l *lane, opts *mcpwire.ClientOptions) (*mcpwire.Client, error) {
 	if !s.guesses || mcpwire.EraOf(opts.Version) == mcpwire.EraStateless {
-		return mcpwire.Connect(ctx, s.transport(), opts)
+		return mcpwire.Connect(ctx, s.named(s.transport(), l), opts)
 	}
 	if s.legacy.Load() {
-		client, err := mcpwire.Connect(ctx, s.sseTransport(), opts)
+		client, err := mcpwire.Connect(ctx, s.named(s.sseTransport(), l), opts)
 		if err == nil || !otherTransport(err) {
 			return client, err
 		}
 		s.legacy.Store(false)
 	}
-	client, err := mcpwire.Connect(ctx, s.transport(), opts)
+	client, err := mcpwire.Connect(ctx, s.named(s.transport(), l), opts)
 	if err == nil || !otherTransport(err) {
 		return client, err
 	}
-	client, sseErr := mcpwire.Connect(ctx, s.sseTransport(), opts)
+	client, sseErr := mcpwire.Connect(ctx, s.named(s.sseTransport(), l), opts)
 	switch {
 	case sseErr == nil:
 		s.legacy.Store(true)

@@ -132,7 +132,7 @@ func (s *Server) dial(ctx context.Context, version string, l *lane) (*mcpwire.Cl
 		opts.Capabilities = json.RawMessage(l.scope.capabilities)
 		opts.OnRequest = s.request(l)
 	}
-	return s.connect(ctx, opts)
+	return s.connect(ctx, l, opts)
 }
 
 // opened starts what goes on beside a new connection that everybody shares.

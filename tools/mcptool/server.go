@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net/http"
 	"sync"
@@ -153,6 +154,9 @@ func (s *Server) Close(ctx context.Context) error {
 			s.changes.close() // a call of it that reads the list has failed by now
 			if t, ok := s.http.(*http.Transport); ok && s.cfg.HTTP == nil {
 				t.CloseIdleConnections()
+			}
+			if t, ok := s.http.(io.Closer); ok {
+				_ = t.Close()
 			}
 		}()
 	})

@@ -189,7 +189,7 @@ func (u *uplink) begin(insist bool) (*connection, *dial, error) {
 		return nil, u.dialing, nil
 	}
 	u.bury(u.conn)
-	if wait := u.pause(callPause); wait > 0 && !insist {
+	if wait := u.pause(callPause); wait > 0 && !insist && awaited(u.lastErr) == nil {
 		return nil, nil, &pausedError{wait: wait, last: u.lastErr}
 	}
 	d := &dial{done: make(chan struct{})}

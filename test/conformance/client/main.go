@@ -29,18 +29,16 @@ func main() {
 	}
 }
 
-const config = `
-tools:
-  mcp_servers:
-    - name: suite
-      url: %s
-      prefix: none
-      session: per_session
-      policy: {max_attempts: 1, validate: none} # the suite sends arguments that its own schemas refuse
-`
-
 func run(ctx context.Context, url string) error {
-	cfg, err := gateway.Parse("client.yaml", fmt.Appendf(nil, config, url))
+	told, err := readContext()
+	if err != nil {
+		return err
+	}
+	text, err := told.config(url)
+	if err != nil {
+		return err
+	}
+	cfg, err := gateway.Parse("client.yaml", text)
 	if err != nil {
 		return err
 	}
@@ -53,16 +51,25 @@ func run(ctx context.Context, url string) error {
 	if err != nil {
 		return err
 	}
+	defer g.Close(ctx)
+	stop, err := serve(g)
+	if err != nil {
+		return err
+	}
+	defer stop()
 	ready, cancel := context.WithTimeout(ctx, 20*time.Second)
 	defer cancel()
 	if err := g.Ready(ready); err != nil {
-		return errors.Join(err, g.Close(ctx))
+		return err
 	}
-	return errors.Join(converse(ctx, g), g.Close(ctx))
+	if err := authorize(ready, g); err != nil {
+		return err
+	}
+	return converse(ctx, g, told)
 }
 
 // converse connects a client to the gateway by a pair of pipes.
-func converse(ctx context.Context, g *gateway.Gateway) error {
+func converse(ctx context.Context, g *gateway.Gateway, told *suiteContext) error {
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
 	served := make(chan error, 1)
@@ -73,6 +80,8 @@ func converse(ctx context.Context, g *gateway.Gateway) error {
 	}()
 	client := mcp.NewClient(&mcp.Implementation{Name: "conformance-client", Version: "1"}, &mcp.ClientOptions{
 		ElicitationHandler: answer,
+		Capabilities: &mcp.ClientCapabilities{Elicitation: &mcp.ElicitationCapabilities{
+			Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}}},
 	})
 	session, err := client.Connect(ctx, &mcp.IOTransport{Reader: outR, Writer: inW},
 		&mcp.ClientSessionOptions{ProtocolVersion: os.Getenv("MCP_CONFORMANCE_PROTOCOL_VERSION")})
@@ -80,19 +89,28 @@ func converse(ctx context.Context, g *gateway.Gateway) error {
 		inW.Close()
 		return errors.Join(err, <-served)
 	}
-	err = useAll(ctx, session)
+	err = useAll(ctx, session, told)
 	return errors.Join(err, session.Close(), <-served)
 }
 
-// answer accepts a form with a value for each field that has no default; the SDK fills in the defaults.
-func answer(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+// answer accepts a form with a value for each field that has no default; the SDK fills in the defaults. It
+// opens a page that it is sent to.
+func answer(ctx context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+	if r.Params.Mode == "url" {
+		go func() {
+			if err := browse(context.WithoutCancel(ctx), r.Params.URL); err != nil {
+				fmt.Fprintln(os.Stderr, err)
+			}
+		}()
+		return &mcp.ElicitResult{Action: "accept"}, nil
+	}
 	return &mcp.ElicitResult{Action: "accept", Content: valuesFor(r.Params.RequestedSchema)}, nil
 }
 
 // useAll makes the calls that the suite asks for, or one of each tool, and reads every resource and prompt.
 // A call that fails is part of some scenarios.
-func useAll(ctx context.Context, session *mcp.ClientSession) error {
-	calls, err := callsOf(ctx, session)
+func useAll(ctx context.Context, session *mcp.ClientSession, told *suiteContext) error {
+	calls, err := callsOf(ctx, session, told)
 	if err != nil {
 		return err
 	}
@@ -120,23 +138,15 @@ func useAll(ctx context.Context, session *mcp.ClientSession) error {
 	return nil
 }
 
-func callsOf(ctx context.Context, session *mcp.ClientSession) ([]*mcp.CallToolParams, error) {
-	var asked struct {
-		ToolCalls []*mcp.CallToolParams `json:"toolCalls"`
-	}
-	if text := os.Getenv("MCP_CONFORMANCE_CONTEXT"); text != "" {
-		if err := json.Unmarshal([]byte(text), &asked); err != nil {
-			return nil, err
-		}
-	}
+func callsOf(ctx context.Context, session *mcp.ClientSession, told *suiteContext) ([]*mcp.CallToolParams, error) {
 	schemas := map[string]any{}
-	calls := asked.ToolCalls
+	calls := told.ToolCalls
 	for tool, err := range session.Tools(ctx, nil) {
 		if err != nil {
 			return nil, err
 		}
 		schemas[tool.Name] = tool.InputSchema
-		if len(asked.ToolCalls) == 0 {
+		if len(told.ToolCalls) == 0 {
 			calls = append(calls, &mcp.CallToolParams{Name: tool.Name, Arguments: valuesFor(tool.InputSchema)})
 		}
 	}

@@ -1,0 +1,122 @@
+package auth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net"
+	"net/http"
+	"net/url"
+	"time"
+
+	"golang.org/x/oauth2"
+
+	"github.com/toolcrib/toolcrib/internal/netguard"
+)
+
+const (
+	exchangeLimit = 30 * time.Second // for one request to an authorization server
+	metadataLimit = 1 << 20
+	metadataHops  = 3
+)
+
+// A network reaches authorization servers. What it asks is named by others, so
+// that addresses are judged when they are dialled.
+type network struct {
+	transport *http.Transport
+	meta      *http.Client // for documents, which may be redirected to
+	post      *http.Client // for credentials, which may not
+	loopback  bool         // plain HTTP is permitted to this machine
+}
+
+func newNetwork(policy netguard.Policy) *network {
+	dialer := &net.Dialer{Timeout: exchangeLimit, Control: policy.Control}
+	n := &network{loopback: policy.Loopback || policy.Private, transport: &http.Transport{
+		Proxy:               http.ProxyFromEnvironment,
+		DialContext:         dialer.DialContext,
+		ForceAttemptHTTP2:   true,
+		MaxIdleConns:        8,
+		IdleConnTimeout:     30 * time.Second,
+		TLSHandshakeTimeout: 10 * time.Second,
+	}}
+	n.post = &http.Client{Transport: n.transport, Timeout: exchangeLimit,
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	n.meta = &http.Client{Transport: n.transport, Timeout: exchangeLimit, CheckRedirect: n.checkRedirect}
+	return n
+}
+
+// policyFor permits the loopback addresses to a service that is on one.
+func policyFor(cfg *Config) netguard.Policy {
+	u, err := url.Parse(cfg.Resource)
+	here := err == nil && netguard.HostKind(u.Hostname()) == "loopback"
+	return netguard.Policy{Loopback: here, Private: cfg.AllowPrivate}
+}
+
+func (n *network) checkRedirect(req *http.Request, via []*http.Request) error {
+	if len(via) > metadataHops {
+		return fmt.Errorf("more than %d redirects", metadataHops)
+	}
+	if req.URL.Scheme != via[0].URL.Scheme {
+		return errors.New("a redirect to another scheme")
+	}
+	return n.check(req.URL.String())
+}
+
+// check refuses an address at which no authorization server may be: anything but
+// HTTPS, unless it is on this machine and that is permitted.
+func (n *network) check(address string) error {
+	u, err := url.Parse(address)
+	switch {
+	case err != nil || u.Host == "" || u.User != nil:
+		return fmt.Errorf("%.200q is not an address of an authorization server", address)
+	case u.Scheme == "https":
+		return nil
+	case u.Scheme == "http" && n.loopback && netguard.HostKind(u.Hostname()) == "loopback":
+		return nil
+	}
+	return fmt.Errorf("%s is not served over HTTPS", origin(address))
+}
+
+// client puts the client for token requests on ctx, for package oauth2.
+func (n *network) client(ctx context.Context) context.Context {
+	return context.WithValue(ctx, oauth2.HTTPClient, n.post)
+}
+
+// getJSON reads a document into out. It reports false where there is none.
+func (n *network) getJSON(ctx context.Context, address string, out any) (bool, error) {
+	if err := n.check(address); err != nil {
+		return false, refuse("%v", err)
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err != nil {
+		return false, refuse("%s is not an address", origin(address))
+	}
+	req.Header.Set("Accept", "application/json")
+	resp, err := n.meta.Do(req)
+	if err != nil {
+		return false, unreachable("the metadata", address, err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, metadataLimit))
+	switch {
+	case err != nil:
+		return false, unreachable("the metadata", address, err)
+	case resp.StatusCode >= 500:
+		return false, unreachable("the metadata", address, fmt.Errorf("HTTP %d", resp.StatusCode))
+	case resp.StatusCode != http.StatusOK || !isJSON(resp.Header):
+		return false, nil
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return false, refuse("the metadata at %s is not the JSON that it should be", origin(address))
+	}
+	return true, nil
+}
+
+// isJSON tells a document from the page that many servers show for any address.
+func isJSON(h http.Header) bool {
+	mt, _, err := mime.ParseMediaType(h.Get("Content-Type"))
+	return err == nil && mt == "application/json"
+}

@@ -1,0 +1,124 @@
+package auth
+
+import (
+	"bytes"
+	"io"
+	"net/http"
+	"net/url"
+
+	"github.com/toolcrib/toolcrib/internal/netguard"
+)
+
+const (
+	// maxAnswers bounds how often one request is sent again: once for want of a
+	// token, and once because its scopes did not suffice.
+	maxAnswers = 2
+	// maxRefusal bounds what is kept of the body of a refusal.
+	maxRefusal = 64 << 10
+)
+
+// Transport returns the http.RoundTripper by which a driver reaches the service.
+// It is an io.Closer that closes the idle connections of base. A nil base is a
+// transport of its own.
+func (u *Upstream) Transport(base http.RoundTripper) http.RoundTripper {
+	t := &transport{upstream: u, base: base, origin: originOf(u.cfg.Resource)}
+	if t.base == nil {
+		own := http.DefaultTransport.(*http.Transport).Clone()
+		own.MaxIdleConns, own.MaxIdleConnsPerHost = 128, 128
+		own.DisableCompression = true
+		t.base = own
+	}
+	return t
+}
+
+func originOf(address string) string {
+	u, err := url.Parse(address)
+	if err != nil {
+		return ""
+	}
+	return netguard.Origin(u)
+}
+
+type transport struct {
+	upstream *Upstream
+	base     http.RoundTripper
+	origin   string
+}
+
+// Close implements io.Closer.
+func (t *transport) Close() error {
+	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+	return nil
+}
+
+// RoundTrip implements http.RoundTripper. A request to another origin than that
+// of the service goes out as it is, without a token, and its answer comes back
+// as it is.
+func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if netguard.Origin(req.URL) != t.origin {
+		return t.base.RoundTrip(req)
+	}
+	ctx := req.Context()
+	key, err := t.upstream.keyFor(ctx)
+	if err != nil {
+		return nil, refused(req, err)
+	}
+	for answers := 0; ; answers++ {
+		token, err := t.upstream.token(ctx, key)
+		if err != nil {
+			return nil, refused(req, err)
+		}
+		next, again := withToken(req, token, answers > 0)
+		resp, err := t.base.RoundTrip(next)
+		if err != nil {
+			return nil, err
+		}
+		c, challenged := challengeOf(resp)
+		if !challenged || !again || answers >= maxAnswers {
+			return resp, nil
+		}
+		setAside(resp)
+		if again, err = t.upstream.answer(ctx, key, token, c); err != nil {
+			return nil, refused(nil, err)
+		}
+		if !again {
+			return resp, nil
+		}
+	}
+}
+
+// refused closes the body of a request that is not sent, as a RoundTripper must.
+func refused(req *http.Request, err error) error {
+	if req != nil && req.Body != nil {
+		_ = req.Body.Close()
+	}
+	return err
+}
+
+// withToken returns the request as it is sent: with the token, if there is one,
+// and with a new body if the first is used up. It reports whether the request
+// could be sent once more after that.
+func withToken(req *http.Request, token *Token, resent bool) (next *http.Request, again bool) {
+	next = req.Clone(req.Context())
+	again = req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
+	if resent && req.GetBody != nil {
+		if body, err := req.GetBody(); err == nil {
+			next.Body = body
+		}
+	}
+	if token != nil {
+		next.Header.Set("Authorization", "Bearer "+token.AccessToken)
+	}
+	return next, again
+}
+
+// setAside keeps the beginning of a refusal's body, so that its connection is
+// free and the refusal can still be returned.
+func setAside(resp *http.Response) {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxRefusal))
+	_ = resp.Body.Close()
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	resp.ContentLength = int64(len(body))
+}
