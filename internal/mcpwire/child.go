@@ -18,8 +18,9 @@ import (
 // standard input and output. The child leads a process group of its own. When
 // the client is closed its input ends; after CloseGrace the group is sent
 // SIGTERM, and after CloseGrace again SIGKILL. Whatever of the group outlives
-// the child is killed. The group is killed as well when this process dies
-// without closing it, where there is a /bin/sh that can wait for that.
+// the child is killed, and on Linux what descends from the child and left the
+// group. All of that is killed as well when this process dies without closing it,
+// where there is a /bin/sh that can wait for that.
 type ChildTransport struct {
 	// Command is the program and its arguments.
 	Command []string
@@ -51,6 +52,7 @@ type childLink struct {
 	stdin  *os.File
 	stdout *os.File
 	stderr *os.File // nil when nobody listens
+	kin    *kin
 	exited chan struct{}
 	heard  chan struct{} // closed when stderr has been read to its end
 }
@@ -70,8 +72,9 @@ func (t *ChildTransport) open(_ context.Context, c *Client) (link, error) {
 	if err := l.spawn(t); err != nil {
 		return nil, fmt.Errorf("mcpwire: starting %s: %w", t.Command[0], startCause(err))
 	}
-	l.streamLink = streamLink{client: c, in: l.stdout, lines: newLineConn(l.stdin), cause: l.whyEnded}
+	l.streamLink = streamLink{client: c, in: l.stdout, lines: newLineConn(l.stdin), cause: l.whyEnded, heard: l.kin.stirred}
 	l.start()
+	c.goWork(func() { l.kin.watch(l.exited) })
 	if l.stderr != nil {
 		c.goWork(func() {
 			defer close(l.heard)
@@ -129,13 +132,15 @@ func (l *childLink) startAndWait() error {
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		err := l.cmd.Start()
-		started <- err
 		if err != nil {
+			started <- err
 			return
 		}
 		defer close(l.exited)
 		leash := newLeash(l.cmd.Process)
-		reap(l.cmd, leash.release)
+		l.kin = newKin(l.cmd.Process.Pid, leash)
+		started <- nil
+		reap(l.cmd, l.kin, leash.release)
 		deadline := time.Now().Add(drainWait)
 		_ = l.stdout.SetReadDeadline(deadline)
 		if l.stderr != nil {
@@ -205,13 +210,16 @@ func (l *childLink) hearOut() {
 }
 
 func (l *childLink) endProcess() error {
+	l.kin.look() // while it is there
 	if l.exitedWithin(l.grace) {
 		return nil
 	}
+	l.kin.signal(syscall.SIGTERM)
 	terminateGroup(l.cmd.Process)
 	if l.exitedWithin(l.grace) {
 		return nil
 	}
+	l.kin.signal(syscall.SIGKILL)
 	killGroup(l.cmd.Process)
 	if l.exitedWithin(killWait) {
 		return nil

@@ -18,9 +18,10 @@ func killGroup(p *os.Process)      { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
 
 // reap waits for the child and kills what it left of its group. The group is
 // killed while the child is a zombie, so that its id cannot be another's yet.
-func reap(cmd *exec.Cmd, released func()) {
+func reap(cmd *exec.Cmd, k *kin, released func()) {
 	waitUnreaped(cmd.Process.Pid)
 	killGroup(cmd.Process)
+	k.end()
 	released()
 	_ = cmd.Wait()
 }

@@ -14,7 +14,7 @@ func childAttributes() *syscall.SysProcAttr { return nil }
 func terminateGroup(p *os.Process) { _ = p.Kill() }
 func killGroup(p *os.Process)      { _ = p.Kill() }
 
-func reap(cmd *exec.Cmd, released func()) {
+func reap(cmd *exec.Cmd, _ *kin, released func()) {
 	_ = cmd.Wait()
 	released()
 }

@@ -15,7 +15,7 @@ func terminateGroup(p *os.Process) { _ = syscall.Kill(-p.Pid, syscall.SIGTERM) }
 func killGroup(p *os.Process)      { _ = syscall.Kill(-p.Pid, syscall.SIGKILL) }
 
 // reap waits for the child and kills what it left of its group.
-func reap(cmd *exec.Cmd, released func()) {
+func reap(cmd *exec.Cmd, _ *kin, released func()) {
 	_ = cmd.Wait()
 	killGroup(cmd.Process)
 	released()

@@ -26,6 +26,7 @@ type streamLink struct {
 	in     io.Reader
 	lines  *lineConn
 	cause  func(error) error // finds a better reason for the end, or nil
+	heard  func()            // called for each message, or nil
 }
 
 func (l *streamLink) start() {
@@ -50,6 +51,9 @@ func (l *streamLink) read() {
 			c.noise.Add(1)
 			c.opts.Logger.Debug("noise on the stream", "bytes", len(line))
 		default:
+			if l.heard != nil {
+				l.heard()
+			}
 			c.receiveBytes(line, nil)
 		}
 	}

@@ -140,14 +140,20 @@ func childTools(c *childServer) map[string]func(*odd, *message, func(string)) {
 			reply(text(m, "goodbye"))
 			os.Exit(0)
 		},
-		"family": func(_ *odd, m *message, reply func(string)) {
-			cmd := exec.Command(os.Args[0])
-			cmd.Env = []string{modeVariable + "=grandchild"}
-			if err := cmd.Start(); err != nil {
-				reply(failure(m, 1, err.Error()))
-				return
-			}
-			reply(text(m, strconv.Itoa(cmd.Process.Pid)))
+		"family": func(_ *odd, m *message, reply func(string)) { startGrandchild(m, reply, nil) },
+		"stray": func(_ *odd, m *message, reply func(string)) {
+			startGrandchild(m, reply, &syscall.SysProcAttr{Setsid: true})
 		},
 	}
+}
+
+// startGrandchild starts a process of the child's own; what leaves the child's group has a session of its own.
+func startGrandchild(m *message, reply func(string), attr *syscall.SysProcAttr) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env, cmd.SysProcAttr = []string{modeVariable + "=grandchild"}, attr
+	if err := cmd.Start(); err != nil {
+		reply(failure(m, 1, err.Error()))
+		return
+	}
+	reply(text(m, strconv.Itoa(cmd.Process.Pid)))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/test/control"
@@ -35,38 +36,45 @@ func serve(t testing.TB, servers ...string) *program {
 	return &program{Process: p, url: p.Line(t, `^listening on (http://\S+)`)[1]}
 }
 
-// family starts the binary with a child that has a child, and returns the three process ids.
-func family(t testing.TB, mode string) (p *program, kid, grand int) {
+// family starts the binary with a child that has two of its own, one of which has left its group, and returns the process
+// ids of all.
+func family(t testing.TB, mode string) (p *program, kid, grand, stray int) {
 	t.Helper()
 	desk := control.Open(t, nil)
 	p = serve(t, child("kid", mode, desk, ""))
 	kid = number(t, strings.Fields(desk.Wait(t, "start", 1))[0])
 	c := connect(t, p.url+"/mcp", "2025-06-18")
 	grand = number(t, c.text(t, "kid_family", `{}`))
-	if !alive(kid) || !alive(grand) {
+	stray = number(t, c.text(t, "kid_stray", `{}`))
+	if !alive(kid) || !alive(grand) || !alive(stray) {
 		t.Fatal("they are not there")
 	}
-	return p, kid, grand
+	for end := time.Now().Add(time.Second); time.Now().Before(end); { // until the stray has been seen
+		c.text(t, "kid_echo", `{}`)
+	}
+	return p, kid, grand, stray
 }
 
 func TestNothingLeftAfterKill(t *testing.T) {
 	for _, mode := range []string{"plain", "stubborn"} {
 		t.Run(mode, func(t *testing.T) {
-			p, kid, grand := family(t, mode)
+			p, kid, grand, stray := family(t, mode)
 			if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
 			expectGone(t, kid, "the child")
 			expectGone(t, grand, "the grandchild")
+			expectGone(t, stray, "the grandchild with a session of its own")
 		})
 	}
 }
 
 func TestNothingLeftAfterTerminate(t *testing.T) {
-	p, kid, grand := family(t, "stubborn")
+	p, kid, grand, stray := family(t, "stubborn")
 	if err := p.Terminate(t); err != nil {
 		t.Errorf("the binary ended with %v", err)
 	}
 	expectGone(t, kid, "the child")
 	expectGone(t, grand, "the grandchild")
+	expectGone(t, stray, "the grandchild with a session of its own")
 }

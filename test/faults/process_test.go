@@ -119,6 +119,7 @@ func TestStubbornChildIsEnded(t *testing.T) {
 	desk := control.Open(t, nil)
 	g := open(t, child("kid", "stubborn", desk, ""))
 	kid, grand := number(t, g.text(t, "kid_pid", `{}`)), number(t, g.text(t, "kid_family", `{}`))
+	stray := number(t, g.text(t, "kid_stray", `{}`))
 	began := time.Now()
 	if err := g.Close(bounded(t)); err != nil {
 		t.Errorf("Close: %v", err)
@@ -130,8 +131,8 @@ func TestStubbornChildIsEnded(t *testing.T) {
 	if len(desk.Events("eof")) != 1 {
 		t.Error("its input did not end first")
 	}
-	if alive(kid) {
-		t.Error("the child is left when Close has returned")
+	if alive(kid) || alive(stray) {
+		t.Error("the child, or what it started, is left when Close has returned")
 	}
 	expectGone(t, grand, "the grandchild")
 }
@@ -241,9 +242,13 @@ func TestCrashLoopBacksOff(t *testing.T) {
 func TestGrandchildEndsWithACrash(t *testing.T) {
 	desk := control.Open(t, nil)
 	g := open(t, child("kid", "plain", desk, ""))
-	grand := number(t, g.text(t, "kid_family", `{}`))
+	grand, stray := number(t, g.text(t, "kid_family", `{}`)), number(t, g.text(t, "kid_stray", `{}`))
+	for end := time.Now().Add(time.Second); time.Now().Before(end); { // until the stray has been seen
+		g.text(t, "kid_echo", `{}`)
+	}
 	desk.Order(t, "crash")
 	expectGone(t, grand, "the grandchild")
+	expectGone(t, stray, "the grandchild with a session of its own")
 }
 
 func TestNothingLeftAfterCycles(t *testing.T) {

@@ -1,0 +1,219 @@
+package mcpwire
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	// firstLook is how soon after a message of the child its kin is looked at;
+	// the pause then doubles up to lastLook.
+	firstLook = 100 * time.Millisecond
+	lastLook  = 2 * time.Second
+	// mostKin bounds how many processes are kept in mind.
+	mostKin = 4096
+	// killRounds bounds how often what is left is killed again: a process can
+	// start others while it is being killed.
+	killRounds = 50
+)
+
+// A process is one that runs, or ran: its id alone can be another's by now.
+type process struct {
+	pid   int
+	begun uint64 // in ticks since the machine started
+}
+
+// kin are the processes that descend from a child and have left its group, with
+// setsid for instance, so that a signal to the group does not reach them. Each
+// is kept in mind once it was seen below the child or below another of them,
+// also when its own parent has ended, since nothing tells then whose it is.
+// What leaves and loses its parent between two looks is not found.
+type kin struct {
+	root  process
+	leash *leash
+	stir  chan struct{} // holds one: the child has said something
+
+	mu     sync.Mutex
+	known  map[process]bool // true: outside of the group
+	strays []process        // as the leash knows them
+}
+
+func newKin(pid int, l *leash) *kin {
+	k := &kin{leash: l, stir: make(chan struct{}, 1), known: map[process]bool{}}
+	if s, ok := statOf(pid); ok {
+		k.root = process{pid, s.begun}
+	}
+	return k
+}
+
+// stirred says that the child is doing something.
+func (k *kin) stirred() {
+	select {
+	case k.stir <- struct{}{}:
+	default:
+	}
+}
+
+// watch looks again and again until the child has ended.
+func (k *kin) watch(exited <-chan struct{}) {
+	pause := firstLook
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	for {
+		select {
+		case <-exited:
+			return
+		case <-k.stir:
+			if pause > firstLook {
+				pause = firstLook
+				timer.Reset(pause)
+			}
+			continue
+		case <-timer.C:
+		}
+		k.look()
+		pause = min(2*pause, lastLook)
+		timer.Reset(pause)
+	}
+}
+
+// look finds who has come and who has gone, and tells the leash.
+func (k *kin) look() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	alive := map[process]bool{}
+	for p := range k.known {
+		k.visit(p, alive)
+	}
+	k.visit(k.root, alive)
+	delete(alive, k.root)
+	k.known = alive
+	var strays []process
+	for p, outside := range alive {
+		if outside {
+			strays = append(strays, p)
+		}
+	}
+	slices.SortFunc(strays, func(a, b process) int { return a.pid - b.pid })
+	if !slices.Equal(strays, k.strays) {
+		k.strays = strays
+		words := make([]string, len(strays))
+		for i, p := range strays {
+			words[i] = fmt.Sprintf("%d:%d", p.pid, p.begun)
+		}
+		k.leash.tell(words)
+	}
+}
+
+// visit adds a process that is alive, and whatever is below it.
+func (k *kin) visit(p process, alive map[process]bool) {
+	if _, have := alive[p]; have || len(alive) >= mostKin {
+		return
+	}
+	s, ok := statOf(p.pid)
+	if !ok || s.begun != p.begun {
+		return
+	}
+	alive[p] = s.group != k.root.pid
+	for _, pid := range childrenOf(p.pid) {
+		if child, ok := statOf(pid); ok && child.parent == p.pid {
+			k.visit(process{pid, child.begun}, alive)
+		}
+	}
+}
+
+// signal sends a signal to those outside of the group and returns how many there
+// are.
+func (k *kin) signal(sig syscall.Signal) int {
+	k.look()
+	k.mu.Lock()
+	strays := k.strays
+	k.mu.Unlock()
+	for _, p := range strays {
+		p.signal(sig)
+	}
+	return len(strays)
+}
+
+// end kills those outside of the group, and what they start meanwhile.
+func (k *kin) end() {
+	for range killRounds {
+		if k.signal(syscall.SIGKILL) == 0 {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// signal reaches the process and never another that has got its id: the handle
+// stands for one process, whose beginning is compared after it was opened.
+func (p process) signal(sig syscall.Signal) {
+	handle, err := os.FindProcess(p.pid)
+	if err != nil {
+		return
+	}
+	defer func() { _ = handle.Release() }()
+	if s, ok := statOf(p.pid); ok && s.begun == p.begun {
+		_ = handle.Signal(sig)
+	}
+}
+
+// stat is what the kernel says of a process that is no zombie.
+type stat struct {
+	parent, group int
+	begun         uint64
+}
+
+func statOf(pid int) (stat, bool) {
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return stat{}, false
+	}
+	// The name of the program, in parentheses, can have any bytes.
+	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
+	if len(fields) < 20 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+		return stat{}, false
+	}
+	parent, _ := strconv.Atoi(string(fields[1]))
+	group, _ := strconv.Atoi(string(fields[2]))
+	begun, err := strconv.ParseUint(string(fields[19]), 10, 64)
+	return stat{parent, group, begun}, err == nil
+}
+
+// childrenOf returns the processes whose parent this is.
+func childrenOf(pid int) []int {
+	lists, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children") // the pattern is well-formed
+	if len(lists) == 0 {
+		return childrenByScan(pid)
+	}
+	var out []int
+	for _, name := range lists {
+		text, _ := os.ReadFile(name) // a thread that has ended has none
+		for _, word := range bytes.Fields(text) {
+			if child, err := strconv.Atoi(string(word)); err == nil {
+				out = append(out, child)
+			}
+		}
+	}
+	return out
+}
+
+// childrenByScan is for kernels that keep no lists.
+func childrenByScan(pid int) []int {
+	entries, _ := filepath.Glob("/proc/[0-9]*")
+	var out []int
+	for _, entry := range entries {
+		child, _ := strconv.Atoi(filepath.Base(entry))
+		if s, ok := statOf(child); ok && s.parent == pid {
+			out = append(out, child)
+		}
+	}
+	return out
+}
