@@ -60,6 +60,7 @@ var imports = map[string][]string{
 	"tools/a2atool":            with(ground, "internal/credential", "internal/httpfault", "internal/mask", "internal/netguard"),
 	"exec":                     with(ground, "internal/expr"),
 	"skill":                    with(ground, "internal/expr", "exec"),
+	"tools/flow":               with(ground, "internal/expr", "exec"),
 	"set":                      with(ground, "adapter"),
 	"mcpserver":                with(ground, "view", "internal/mcpwire"),
 	"api":                      with(ground, "view", "internal/nearest"),

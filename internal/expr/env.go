@@ -27,8 +27,9 @@ const (
 // Env is what expressions may read. It never changes and is safe for concurrent
 // use.
 type Env struct {
-	cel    *cel.Env
-	shapes map[string]Shape
+	cel      *cel.Env
+	declared []string // of which shapes has those that may be read here
+	shapes   map[string]Shape
 }
 
 // NewEnv declares variables by name. A name is an identifier of CEL.
@@ -47,7 +48,13 @@ func NewEnv(variables map[string]Shape) (*Env, error) {
 	if err != nil {
 		return nil, fmt.Errorf("expr: %w", err)
 	}
-	return &Env{cel: env, shapes: maps.Clone(variables)}, nil
+	return &Env{cel: env, declared: slices.Collect(maps.Keys(variables)), shapes: maps.Clone(variables)}, nil
+}
+
+// Knowing returns an environment with some of the variables of e, which hold
+// what the shapes say. It costs much less than a new one.
+func (e *Env) Knowing(variables map[string]Shape) *Env {
+	return &Env{cel: e.cel, declared: e.declared, shapes: maps.Clone(variables)}
 }
 
 // Program is one compiled expression. It never changes and is safe for
@@ -150,6 +157,9 @@ func (l *looker) walk(e ast.Expr) error {
 		l.note(path)
 		_, err := l.along(path, e)
 		return err
+	}
+	if e.Kind() == ast.IdentKind && slices.Contains(l.env.declared, e.AsIdent()) && !slices.Contains(l.bound, e.AsIdent()) {
+		return l.located(e, fmt.Errorf("there is no %s here; expected one of %s", e.AsIdent(), strings.Join(slices.Sorted(maps.Keys(l.env.shapes)), ", ")))
 	}
 	if e.Kind() == ast.ComprehensionKind {
 		return l.comprehension(e.AsComprehension())
@@ -280,12 +290,17 @@ func (l *looker) along(path []step, e ast.Expr) (Shape, error) {
 			shape, err = shape.Member(s.name)
 		}
 		if err != nil {
-			where := l.tree.SourceInfo().GetStartLocation(e.ID())
-			return Shape{}, fmt.Errorf("%d:%d: %s cannot be read: %w", where.Line(), where.Column()+1, next, err)
+			return Shape{}, l.located(e, fmt.Errorf("%s cannot be read: %w", next, err))
 		}
 		at = next
 	}
 	return shape, nil
+}
+
+// located puts the place of an expression before what is wrong with it.
+func (l *looker) located(e ast.Expr, err error) error {
+	where := l.tree.SourceInfo().GetStartLocation(e.ID())
+	return fmt.Errorf("%d:%d: %w", where.Line(), where.Column()+1, err)
 }
 
 // shape is what is known of the value of the whole expression.

@@ -108,6 +108,22 @@ func TestCompileRefuses(t *testing.T) {
 	}
 }
 
+func TestKnowing(t *testing.T) {
+	less := env(t).Knowing(map[string]expr.Shape{"steps": shape(t, `{"type":"object","properties":{"a":{}},"additionalProperties":false}`)})
+	for source, want := range map[string]string{
+		`steps.a`:                         ``,
+		`[1].map(inputs, inputs)`:         ``,
+		`steps.b`:                         `1:6: steps.b cannot be read: there is no "b"; expected one of a`,
+		`size(inputs.title)`:              `1:6: there is no inputs here; expected one of steps`,
+		`steps.a == 1 ? inputs : steps.a`: `there is no inputs here`,
+	} {
+		_, err := less.Compile(source)
+		if want == "" && err != nil || want != "" && (err == nil || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: got %v, want %q", source, err, want)
+		}
+	}
+}
+
 func TestMacroVariableIsNotAVariable(t *testing.T) {
 	p, err := env(t).Compile(`[{"titel": 1}].map(inputs, inputs.titel)`)
 	if err != nil {

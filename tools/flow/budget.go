@@ -1,0 +1,143 @@
+package flow
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/toolcrib/toolcrib/events"
+	"github.com/toolcrib/toolcrib/identity"
+)
+
+// Axis is what a budget limits.
+type Axis string
+
+// The Axis values.
+const (
+	AxisDeadline Axis = "deadline"
+	AxisHops     Axis = "hops"
+	AxisCalls    Axis = "calls"
+	AxisCost     Axis = "cost"
+)
+
+// BudgetError says which limit a run met. It is ErrFlowBudgetExceeded.
+type BudgetError struct {
+	// Flow is the flow whose budget it was, or empty for the caller's.
+	Flow string
+	Axis Axis
+	// Limit is in seconds, nodes, calls, or the unit of cost.
+	Limit float64
+}
+
+// Error names the flow, the axis and the limit.
+func (e *BudgetError) Error() string {
+	whose := "the caller's"
+	if e.Flow != "" {
+		whose = fmt.Sprintf("%q's", e.Flow)
+	}
+	unit := map[Axis]string{AxisDeadline: "s", AxisHops: " nodes", AxisCalls: " calls", AxisCost: ""}[e.Axis]
+	return fmt.Sprintf("%v: %s %s of %g%s", ErrFlowBudgetExceeded, whose, e.Axis, e.Limit, unit)
+}
+
+// Is makes the error ErrFlowBudgetExceeded.
+func (e *BudgetError) Is(target error) bool { return target == ErrFlowBudgetExceeded }
+
+// meter counts what a run spends, of its own budget and of those around it.
+type meter struct {
+	flow   string
+	limits Budget
+	outer  *meter
+
+	mu    sync.Mutex
+	spent Budget
+}
+
+type meterKey struct{}
+
+// WithBudget returns a context whose flows spend of b beside their own budgets.
+// The time of b begins now.
+func WithBudget(ctx context.Context, b Budget) (context.Context, context.CancelFunc) {
+	outer, _ := ctx.Value(meterKey{}).(*meter)
+	ctx = context.WithValue(ctx, meterKey{}, &meter{limits: b, outer: outer})
+	return timeout(ctx, b.Deadline, &BudgetError{Axis: AxisDeadline, Limit: b.Deadline.Seconds()})
+}
+
+func newMeter(ctx context.Context, f *Flow) *meter {
+	outer, _ := ctx.Value(meterKey{}).(*meter)
+	return &meter{flow: f.name, limits: f.budget, outer: outer}
+}
+
+// deadline is the error of a run that took too long.
+func (m *meter) deadline() error {
+	return &BudgetError{Flow: m.flow, Axis: AxisDeadline, Limit: m.limits.Deadline.Seconds()}
+}
+
+// spend takes from every budget, or from none.
+func (m *meter) spend(cost Budget) error {
+	for at := m; at != nil; at = at.outer {
+		if err := at.take(cost); err != nil {
+			for back := m; back != at; back = back.outer {
+				back.give(cost)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (m *meter) take(cost Budget) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := Budget{HopBudget: m.spent.HopBudget + cost.HopBudget, Calls: m.spent.Calls + cost.Calls, CostCap: m.spent.CostCap + cost.CostCap}
+	switch {
+	case m.limits.HopBudget > 0 && next.HopBudget > m.limits.HopBudget:
+		return &BudgetError{Flow: m.flow, Axis: AxisHops, Limit: float64(m.limits.HopBudget)}
+	case m.limits.Calls > 0 && next.Calls > m.limits.Calls:
+		return &BudgetError{Flow: m.flow, Axis: AxisCalls, Limit: float64(m.limits.Calls)}
+	case m.limits.CostCap > 0 && next.CostCap > m.limits.CostCap:
+		return &BudgetError{Flow: m.flow, Axis: AxisCost, Limit: m.limits.CostCap}
+	}
+	m.spent = next
+	return nil
+}
+
+func (m *meter) give(cost Budget) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.spent.HopBudget -= cost.HopBudget
+	m.spent.Calls -= cost.Calls
+	m.spent.CostCap -= cost.CostCap
+}
+
+// EventTypeBudgetExceeded: a flow met one of its limits and was ended.
+const EventTypeBudgetExceeded events.EventType = "flow.budget_exceeded"
+
+// BudgetExceededPayload says which flow met which limit.
+type BudgetExceededPayload struct {
+	events.SafeSealed
+	Identity identity.Quadruple
+	// Flow is the flow that ended, and Budget whose limit it was: a flow's name,
+	// or empty for the caller's.
+	Flow, Budget string
+	Axis         Axis
+	Limit        float64
+	// Elapsed is how long the run had taken.
+	Elapsed time.Duration
+}
+
+// EventDefinitions lists the events of this package, for an events.Registry.
+func EventDefinitions() []events.Definition {
+	return []events.Definition{events.Define[BudgetExceededPayload](EventTypeBudgetExceeded)}
+}
+
+func publishExceeded(ctx context.Context, f *Flow, e *BudgetError, elapsed time.Duration) {
+	bus, ok := events.From(ctx)
+	if !ok {
+		return
+	}
+	who, _ := identity.QuadrupleFrom(ctx)
+	// A bus that does not know the event takes nothing from the refusal.
+	_ = bus.Publish(ctx, events.Event{Type: EventTypeBudgetExceeded, Identity: who, Tool: f.name, Payload: BudgetExceededPayload{
+		Identity: who, Flow: f.name, Budget: e.Flow, Axis: e.Axis, Limit: e.Limit, Elapsed: elapsed}})
+}

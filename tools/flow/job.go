@@ -1,0 +1,306 @@
+package flow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/toolcrib/toolcrib/internal/expr"
+	"github.com/toolcrib/toolcrib/internal/rawjson"
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// outcome is what became of a node.
+type outcome struct {
+	node, of int // which node ran, and in whose place
+	value    any
+	err      error
+	skipped  bool
+	ran      bool
+	attempts int
+}
+
+// job is a node with all that it is given, so that it runs apart from its run.
+type job struct {
+	r        *run
+	node     *node
+	at, of   int
+	inputs   []any // one, or one for each element
+	messages []string
+	free     bool // takes nothing from the budget
+}
+
+// job fills in what node i is given.
+func (r *run) job(i, of int, failure error) (*job, error) {
+	n := r.f.nodes[i]
+	j := &job{r: r, node: n, at: i, of: of}
+	values := r.values
+	if failure != nil {
+		values = map[string]any{"inputs": r.values["inputs"], "nodes": r.results, "error": failure.Error()}
+	}
+	if n.items == nil {
+		return j, j.fill(values)
+	}
+	items, err := n.items.Eval(r.ctx, values)
+	if err != nil {
+		return nil, err
+	}
+	list, ok := items.([]any)
+	if !ok {
+		return nil, fmt.Errorf("%s: expected a list", n.ForEach.Items)
+	}
+	if limit := orDefault(n.ForEach.Limit, DefaultForEachLimit); len(list) > limit {
+		return nil, fmt.Errorf("%s gives %d elements; at most %d are allowed", n.ForEach.Items, len(list), limit)
+	}
+	for index, item := range list {
+		each := map[string]any{"item": item, "index": json.Number(fmt.Sprint(index))}
+		for name, value := range values {
+			each[name] = value
+		}
+		if err := j.fill(each); err != nil {
+			return nil, fmt.Errorf("element %d: %w", index, err)
+		}
+	}
+	return j, nil
+}
+
+func orDefault(n, value int) int {
+	if n == 0 {
+		return value
+	}
+	return n
+}
+
+func (j *job) fill(values map[string]any) error {
+	filled, err := j.node.inputs.Fill(j.r.ctx, values)
+	if err != nil {
+		return err
+	}
+	j.inputs = append(j.inputs, filled)
+	if j.node.message == nil {
+		return nil
+	}
+	message, err := j.node.message.Fill(j.r.ctx, values)
+	if err != nil {
+		return err
+	}
+	j.messages = append(j.messages, fmt.Sprint(message))
+	return nil
+}
+
+// do runs the job.
+func (j *job) do(ctx context.Context) outcome {
+	o := outcome{node: j.at, of: j.of, ran: true}
+	if err := j.pay(); err != nil {
+		o.err = err
+		return o
+	}
+	if err := j.started(); err != nil {
+		o.err = err
+		return o
+	}
+	if j.node.items == nil {
+		o.value, o.attempts, o.err = j.one(ctx, 0)
+		return o
+	}
+	o.value, o.err = j.each(ctx)
+	o.attempts = 1
+	return o
+}
+
+// pay takes the nodes that run and what they cost from the budget.
+func (j *job) pay() error {
+	if j.free {
+		return nil
+	}
+	n := len(j.inputs)
+	return j.r.meter.spend(Budget{HopBudget: n, CostCap: float64(n) * j.node.Cost})
+}
+
+func (j *job) started() error {
+	if j.r.f.recorder == nil {
+		return nil
+	}
+	of := j.r.f.nodes[j.of]
+	return j.r.f.recorder.Node(context.WithoutCancel(j.r.outer), j.r.id, NodeRecord{Node: of.ID, Ran: j.node.ID, Status: Started, At: time.Now()})
+}
+
+// each runs the job for each element. The first failure ends the others.
+func (j *job) each(ctx context.Context) (any, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	results := make([]any, len(j.inputs))
+	failures := make([]error, len(j.inputs))
+	places := make(chan struct{}, orDefault(j.node.ForEach.Parallel, 1))
+	var wg sync.WaitGroup
+	for i := range j.inputs {
+		places <- struct{}{}
+		if ctx.Err() != nil {
+			break
+		}
+		wg.Go(func() {
+			defer func() { <-places }()
+			if results[i], _, failures[i] = j.one(ctx, i); failures[i] != nil {
+				cancel()
+			}
+		})
+	}
+	wg.Wait()
+	return results, firstFailure(failures, ctx)
+}
+
+// firstFailure prefers a failure of its own to one that another caused.
+func firstFailure(failures []error, ctx context.Context) error {
+	var caused error
+	for i, err := range failures {
+		if err == nil {
+			continue
+		}
+		err = fmt.Errorf("element %d: %w", i, err)
+		if !errors.Is(err, context.Canceled) {
+			return err
+		}
+		caused = err
+	}
+	if caused == nil && ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return caused
+}
+
+// maxBackoff bounds the wait between two attempts.
+const maxBackoff = time.Minute
+
+// one runs one element as often as it may be tried.
+func (j *job) one(ctx context.Context, i int) (value any, attempts int, err error) {
+	wait := j.node.Retry.Backoff
+	for attempts = 1; ; attempts++ {
+		value, err = j.attempt(ctx, i)
+		if err == nil || attempts >= j.node.Retry.Attempts || ctx.Err() != nil || !j.repeatable(err) {
+			return value, attempts, err
+		}
+		if !pause(ctx, wait) {
+			return nil, attempts, err
+		}
+		wait = min(wait*2, maxBackoff)
+	}
+}
+
+func pause(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// repeatable reports whether the failed attempt may be made again.
+func (j *job) repeatable(err error) bool {
+	if errors.Is(err, ErrFlowBudgetExceeded) || j.node.Ask != nil {
+		return false
+	}
+	if errors.Is(err, tools.ErrOutcomeUnknown) {
+		return false
+	}
+	if te, ok := errors.AsType[*tools.Error](err); ok {
+		return te.Retryable && !te.OutcomeUnknown
+	}
+	return j.node.Func != nil || j.node.effects == tools.SideEffectPure || j.node.effects == tools.SideEffectRead
+}
+
+// errNodeTimeout is why an attempt ended that took longer than its node allows.
+var errNodeTimeout = fmt.Errorf("the node's time limit passed: %w", context.DeadlineExceeded)
+
+func (j *job) attempt(ctx context.Context, i int) (any, error) {
+	ctx, cancel := timeout(ctx, j.node.Timeout, errNodeTimeout)
+	defer cancel()
+	switch {
+	case j.node.Func != nil:
+		return j.function(ctx, j.inputs[i])
+	case j.node.nested != nil:
+		enc, err := encode(j.inputs[i])
+		if err != nil {
+			return nil, err
+		}
+		return j.node.nested.Run(ctx, enc)
+	case j.node.Ask != nil:
+		return ask(ctx, j.messages[i], j.node.Ask.Schema)
+	}
+	return j.call(ctx, j.inputs[i])
+}
+
+func (j *job) call(ctx context.Context, inputs any) (any, error) {
+	given, ok := inputs.(map[string]any)
+	if !ok {
+		return nil, fmt.Errorf("a tool is given an object; the inputs are something else")
+	}
+	if !j.free {
+		if err := j.r.meter.spend(Budget{Calls: 1}); err != nil {
+			return nil, err
+		}
+	}
+	value, err := j.r.f.runner.Run(ctx, j.node.Tool, given)
+	if err != nil {
+		return nil, err
+	}
+	return decoded(value)
+}
+
+func encode(v any) (json.RawMessage, error) {
+	enc, err := json.Marshal(v)
+	return rawjson.UnescapeHTML(enc), err
+}
+
+// decoded turns a Go value into decoded JSON.
+func decoded(v any) (any, error) {
+	if raw, ok := v.(json.RawMessage); ok {
+		return expr.Decode(raw)
+	}
+	enc, err := encode(v)
+	if err != nil {
+		return nil, err
+	}
+	return expr.Decode(enc)
+}
+
+// function runs a Go function. One that ignores its context is left behind when
+// that ends, and what it gives is dropped.
+func (j *job) function(ctx context.Context, inputs any) (any, error) {
+	args, err := encode(inputs)
+	if err != nil {
+		return nil, err
+	}
+	type answer struct {
+		value any
+		err   error
+	}
+	answers := make(chan answer, 1)
+	go func() {
+		a := answer{err: errors.New("the function ended its goroutine")}
+		defer func() {
+			if r := recover(); r != nil {
+				a = answer{err: &tools.Error{Class: tools.ErrClassPermanent, Message: "the function panicked"}}
+			}
+			answers <- a
+		}()
+		a.value, a.err = j.node.Func.run(ctx, args)
+	}()
+	select {
+	case a := <-answers:
+		if a.err != nil {
+			return nil, a.err
+		}
+		return decoded(a.value)
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
+}
