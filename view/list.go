@@ -1,7 +1,6 @@
 package view
 
 import (
-	"crypto/sha256"
 	"runtime"
 	"slices"
 	"sync"
@@ -85,7 +84,7 @@ func (l *List) add(name string, element []byte) {
 // finish ends a list that is being made.
 func (l *List) finish(tail string) {
 	l.buf = slices.Clip(append(l.buf, tail...))
-	l.digest = sync.OnceValue(func() [sha256.Size]byte { return sha256.Sum256(l.buf) })
+	l.digest = sync.OnceValue(func() digest { return digestOf(l.buf) })
 }
 
 // Declared returns what a caller is declared in the format. The elements are
@@ -135,7 +134,7 @@ type List struct {
 	head       int    // its length
 	names      []string
 	ends       []int // of the elements in buf
-	digest     func() [sha256.Size]byte
+	digest     func() digest
 }
 
 // Generation is that of the view.
