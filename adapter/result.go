@@ -63,7 +63,7 @@ func (d *Declarations) refuseHeavy(ctx context.Context, a *Answer, r *rendered) 
 	if limit < 0 || size <= limit || a.Bounded || len(a.Result.Artifacts) > 0 {
 		return nil
 	}
-	publishLeak(ctx, ContextLeakPayload{
+	publishLeak(ctx, tools.ContextLeakPayload{
 		ToolName: a.Call.Tool, Provider: d.adapter.Name(), SizeBytes: int64(size), LimitBytes: int64(limit),
 	}, a.Result.CallID)
 	return &tools.Error{
@@ -72,27 +72,7 @@ func (d *Declarations) refuseHeavy(ctx context.Context, a *Answer, r *rendered) 
 	}
 }
 
-// EventTypeContextLeak: raw content that is too large for a model reached an
-// adapter and was refused.
-const EventTypeContextLeak events.EventType = "llm.context_leak"
-
-// ContextLeakPayload says which tool's result was refused.
-type ContextLeakPayload struct {
-	events.SafeSealed
-	Identity identity.Quadruple
-	ToolName string
-	// Provider is the name of the adapter.
-	Provider string
-	// SizeBytes is the text of the result, and LimitBytes what is let through.
-	SizeBytes, LimitBytes int64
-}
-
-// EventDefinitions lists the events of this package, for an events.Registry.
-func EventDefinitions() []events.Definition {
-	return []events.Definition{events.Define[ContextLeakPayload](EventTypeContextLeak)}
-}
-
-func publishLeak(ctx context.Context, p ContextLeakPayload, callID string) {
+func publishLeak(ctx context.Context, p tools.ContextLeakPayload, callID string) {
 	bus, ok := events.From(ctx)
 	if !ok {
 		return
@@ -100,7 +80,7 @@ func publishLeak(ctx context.Context, p ContextLeakPayload, callID string) {
 	p.Identity, _ = identity.QuadrupleFrom(ctx)
 	// A bus that does not know the event takes nothing from the refusal.
 	_ = bus.Publish(ctx, events.Event{
-		Type: EventTypeContextLeak, Identity: p.Identity, Tool: p.ToolName, CallID: callID, Payload: p,
+		Type: tools.EventTypeContextLeak, Identity: p.Identity, Tool: p.ToolName, CallID: callID, Payload: p,
 	})
 }
 

@@ -27,6 +27,9 @@ const (
 	EventTypeToolForgedArgs events.EventType = "tool.forged_args"
 	// EventTypeCatalogChanged: tools were added, replaced or removed.
 	EventTypeCatalogChanged events.EventType = "catalog.changed"
+	// EventTypeContextLeak: raw content that is too large for a model was about
+	// to reach one whole, and was refused.
+	EventTypeContextLeak events.EventType = "llm.context_leak"
 )
 
 // EventDefinitions lists the events of this package, for an events.Registry.
@@ -41,6 +44,7 @@ func EventDefinitions() []events.Definition {
 		events.Define[ToolUnknownPayload](EventTypeToolUnknown),
 		events.Define[ToolForgedArgsPayload](EventTypeToolForgedArgs),
 		events.Define[CatalogChangedPayload](EventTypeCatalogChanged),
+		events.Define[ContextLeakPayload](EventTypeContextLeak),
 	}
 }
 
@@ -137,6 +141,17 @@ type CatalogChangedPayload struct {
 	Source                  ToolSourceID
 	Generation              uint64
 	Added, Updated, Removed int
+}
+
+// ContextLeakPayload: the result of a call should have been kept as an artifact.
+type ContextLeakPayload struct {
+	events.SafeSealed
+	Identity identity.Quadruple
+	ToolName string
+	// Provider names the shape that the result was to be written in.
+	Provider string
+	// SizeBytes is the text of the result, and LimitBytes what is let through.
+	SizeBytes, LimitBytes int64
 }
 
 // emitter publishes the events of one call. Without an identity on the call's

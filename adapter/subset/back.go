@@ -248,19 +248,36 @@ func (s *shape) byWire(key string) *property {
 }
 
 // branchFor returns the branch of a union that a value in the provider's form is
-// of: the first whose form it has, else the first of its kind.
+// of: the first whose form it has, else the first of its kind. It is no union
+// itself.
 func (m *shaped) branchFor(s *shape, v []byte) *shape {
-	for _, b := range s.branches {
+	leaves := s.leaves(nil, map[*shape]bool{})
+	for _, b := range leaves {
 		if m.fits(b, v, 0) {
 			return b
 		}
 	}
-	for _, b := range s.branches {
+	for _, b := range leaves {
 		if b.wireKind().has(kindOf(v)) {
 			return b
 		}
 	}
 	return nil
+}
+
+// leaves returns the branches of a union and of the unions among them.
+func (s *shape) leaves(list []*shape, seen map[*shape]bool) []*shape {
+	if s.form != formUnion {
+		return append(list, s)
+	}
+	if seen[s] {
+		return list
+	}
+	seen[s] = true
+	for _, b := range s.branches {
+		list = b.leaves(list, seen)
+	}
+	return list
 }
 
 // wireKind returns the kinds of the values in the provider's form.
@@ -287,8 +304,8 @@ func (s *shape) wireKind() kinds {
 // fits reports whether a value has the provider's form of a shape, limits apart.
 func (m *shaped) fits(s *shape, v []byte, depth int) bool {
 	if s.form == formUnion {
-		for _, b := range s.branches {
-			if depth < 64 && m.fits(b, v, depth+1) {
+		for _, b := range s.leaves(nil, map[*shape]bool{}) {
+			if m.fits(b, v, depth) {
 				return true
 			}
 		}
@@ -298,6 +315,9 @@ func (m *shaped) fits(s *shape, v []byte, depth int) bool {
 		return false
 	}
 	switch s.form {
+	case formText:
+		_, err := s.textBack(nil, v)
+		return err == nil
 	case formLiteral:
 		return s.hasLiteral(v)
 	case formArray, formTuple:

@@ -38,7 +38,7 @@ func (m *shaped) wire(dst []byte, s *shape, v []byte) ([]byte, error) {
 	case formObject:
 		return m.objectWire(dst, s, v)
 	case formUnion:
-		for _, b := range s.branches {
+		for _, b := range s.leaves(nil, map[*shape]bool{}) {
 			if out, err := m.wire(nil, b, v); err == nil && m.fits(b, out, 0) {
 				return append(dst, out...), nil
 			}

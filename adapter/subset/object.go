@@ -62,12 +62,16 @@ func (b *builder) fillObject(s *shape, m *merged, depth int) {
 	if open.closed {
 		open.said = false
 	}
+	if depth == 0 && len(names) == 0 && !open.said && !open.closed && !b.p.Maps {
+		open.closed = b.noArguments(m)
+	}
 	switch {
 	case len(names) == 0 && !open.closed && !b.p.Maps:
 		b.fillMap(s, m, open, depth)
 		return
-	case len(names) == 0 && b.p.OpenAPI:
-		*s = shape{form: formText, kind: kindObject, description: s.description, notes: s.notes}
+	case len(names) == 0 && b.p.OpenAPI && depth > 0:
+		// The provider refuses an object without properties.
+		s.form, s.kind, s.literals, s.asText = formLiteral, kindObject, [][]byte{[]byte(`{}`)}, true
 		return
 	case depth >= b.depth:
 		*s = *b.cut(m.parts, kindObject, "depth", b.tooDeep())
@@ -80,6 +84,18 @@ func (b *builder) fillObject(s *shape, m *merged, depth int) {
 	}
 	b.openObject(s, m, open, depth)
 	b.limits(s, m, kindObject)
+}
+
+// noArguments takes a root that names no properties and does not speak of others
+// for one without arguments, which is what nearly everybody means by it.
+func (b *builder) noArguments(m *merged) bool {
+	for _, p := range m.parts {
+		if _, ok := member(p.raw, "properties"); ok {
+			return true
+		}
+	}
+	b.losses.add(m.parts.where(), "additionalProperties", "arguments that have no name in the schema are not declared")
+	return true
 }
 
 // names returns the properties that are named, in order, those that are only

@@ -32,13 +32,11 @@ type shape struct {
 	branches []*shape // of a union, elements of a tuple
 	min      int      // how many slots of a tuple there must be
 	props    []property
-	closed   bool    // an object takes no further keys
-	key      *shape  // of the keys of a map
-	extra    *shape  // the pairs of further keys, under extraWire
-	extraKey string  // its key
-	def      string  // name among the definitions, for a shape that holds itself
-	users    []*bool // set when the shape is found to hold itself
-	holds    bool    // the shape holds itself
+	closed   bool   // an object takes no further keys
+	key      *shape // of the keys of a map
+	extra    *shape // the pairs of further keys, under extraWire
+	extraKey string // its key
+	holds    bool   // the shape holds itself
 }
 
 // A limit is a keyword with its value.
@@ -68,8 +66,8 @@ func (s *shape) takesNull() bool {
 			}
 		}
 	case formUnion:
-		for _, b := range s.branches {
-			if b.form != formUnion && b.takesNull() {
+		for _, b := range s.leaves(nil, map[*shape]bool{}) {
+			if b.takesNull() {
 				return true
 			}
 		}

@@ -52,11 +52,11 @@ func compileWithin(d *document, p *Profile, at bounds) (*Form, usage, error) {
 		doc: d, p: p, keys: newKeyMap(p.Keys, d.keys), depth: at.depth, enum: at.enum, unroll: at.unroll,
 		open: map[string][]*shape{}, done: map[string]*shape{},
 	}
-	root := b.build(just(place{"", d.root}), 0)
+	root := b.root()
 	if b.err != nil {
 		return nil, usage{}, b.err
 	}
-	if root.form == formNever || !root.kinds(0).has(kindAny) {
+	if root.form == formNever || !root.kinds().has(kindAny) {
 		return nil, usage{}, errors.New("no arguments satisfy it")
 	}
 	w := &writer{p: p, names: map[*shape]string{}}
@@ -64,6 +64,21 @@ func compileWithin(d *document, p *Profile, at bounds) (*Form, usage, error) {
 	f := &Form{Schema: w.root(m), Losses: b.losses.list, mapping: m}
 	w.used.cut, w.used.recursive = b.shapes > maxShapes, b.recursive
 	return f, w.used, nil
+}
+
+// root builds the whole schema. Arguments are an object, so that a root which
+// takes other values too is narrowed.
+func (b *builder) root() *shape {
+	whole := just(place{"", b.doc.root})
+	if t, ok := member(b.doc.root, "type"); ok && text(t) == "object" {
+		return b.build(whole, 0)
+	}
+	narrow := append(whole, part{place: place{"/type", []byte(`{"type":"object"}`)}})
+	if s := b.build(narrow, 0); s.form != formNever {
+		return s
+	}
+	b.losses = losses{}
+	return b.build(just(place{"", b.doc.root}), 0)
 }
 
 // usage is what a form takes of the bounds of a profile.

@@ -116,7 +116,7 @@ func distinct(shapes []*shape) bool {
 }
 
 func apart(a, c *shape, depth int) bool {
-	if !a.kinds(0).has(c.kinds(0)) {
+	if !a.kinds().has(c.kinds()) {
 		return true
 	}
 	switch {
@@ -158,19 +158,16 @@ func (s *shape) property(own string) *property {
 }
 
 // kinds returns the kinds of the values of the original that a shape stands for.
-func (s *shape) kinds(depth int) kinds {
+func (s *shape) kinds() kinds {
 	switch s.form {
 	case formNever:
 		return 0
 	case formPairs:
 		return kindObject
 	case formUnion:
-		if depth > 8 {
-			return kindAny
-		}
 		var k kinds
-		for _, v := range s.branches {
-			k |= v.kinds(depth + 1)
+		for _, v := range s.leaves(nil, map[*shape]bool{}) {
+			k |= v.kinds()
 		}
 		return k
 	case formAny:
@@ -182,5 +179,5 @@ func (s *shape) kinds(depth int) kinds {
 // ownKind reports whether a value of the original can be one of the shape, by
 // its kind.
 func (s *shape) ownKind(v []byte) bool {
-	return rawjson.KindOf(v) != rawjson.KindInvalid && s.kinds(0).has(kindOf(v))
+	return rawjson.KindOf(v) != rawjson.KindInvalid && s.kinds().has(kindOf(v))
 }

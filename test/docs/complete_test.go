@@ -94,7 +94,7 @@ func TestEventTypes(t *testing.T) {
 	for _, payload := range []any{
 		tools.ToolInvokedPayload{}, tools.ToolCompletedPayload{}, tools.ToolFailedPayload{}, tools.ToolInvalidArgsPayload{},
 		tools.ToolPolicyExhaustedPayload{}, tools.ToolDeniedPayload{}, tools.ToolUnknownPayload{}, tools.ToolForgedArgsPayload{},
-		tools.CatalogChangedPayload{}, events.MissedPayload{}, events.Event{},
+		tools.CatalogChangedPayload{}, tools.ContextLeakPayload{}, events.MissedPayload{}, events.Event{},
 	} {
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(payload)) {
 			if !field.Anonymous {
