@@ -91,7 +91,7 @@ func TestNothingHiddenHasAPart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		index := search.New(nil)
 		cat := tools.NewCatalog(tools.WithSearchCache(index)).(tools.LiveCatalog)
-		for range rapid.IntRange(1, 25).Draw(t, "steps") {
+		for range rapid.IntRange(1, 8).Draw(t, "steps") {
 			for range rapid.IntRange(1, 8).Draw(t, "changes") {
 				change(t, cat)
 			}

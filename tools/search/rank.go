@@ -58,7 +58,7 @@ func (x *Index) find(ctx context.Context, v set, q Query) Result {
 	}
 	list = s.spread(list, q.limit())
 	r.Hits = s.hits(ask, list)
-	r.Weak = !slices.ContainsFunc(r.Hits, func(h Hit) bool { return !h.Weak })
+	r.Weak = len(r.Hits) > 0 && !slices.ContainsFunc(r.Hits, func(h Hit) bool { return !h.Weak })
 	return r
 }
 
@@ -111,6 +111,7 @@ func (s *space) candidates(q *asked, b *board, demand *Query) ([]ranked, int) {
 	filter := demand.Source != "" || len(demand.Tags) > 0
 	matched := 0
 	top := heap{s: s, most: max(minPool, 3*demand.limit())}
+	first := s.vocab.perSource()
 	for _, id := range b.touched {
 		if s.isGone(id) || filter && !demand.keeps(s.doc(id)) {
 			continue
@@ -127,8 +128,33 @@ func (s *space) candidates(q *asked, b *board, demand *Query) ([]ranked, int) {
 			r.score *= 1 + fromPower
 		}
 		top.offer(r)
+		if of := &first[s.doc(id).from]; s.worse(of, &r) {
+			*of = r
+		}
 	}
-	return top.list, matched
+	return s.withFirst(top.list, first), matched
+}
+
+// withFirst adds the best of each source, so that a large source cannot keep all others out of the list.
+func (s *space) withFirst(list, first []ranked) []ranked {
+	sources := make([]bool, len(first))
+	for i := range list {
+		sources[s.doc(list[i].id).from] = true
+	}
+	for i, r := range first {
+		if r.score > 0 && !sources[i] {
+			list = append(list, r)
+		}
+	}
+	return list
+}
+
+// worse orders by score, then by name from the last. What has no score is the worst.
+func (s *space) worse(a, b *ranked) bool {
+	if a.score != b.score {
+		return a.score < b.score
+	}
+	return a.score > 0 && s.doc(a.id).name > s.doc(b.id).name
 }
 
 // worth is what a perfect match of every concept would gather.
@@ -172,22 +198,15 @@ type heap struct {
 	most int
 }
 
-func (h *heap) worse(a, b *ranked) bool {
-	if a.score != b.score {
-		return a.score < b.score
-	}
-	return h.s.doc(a.id).name > h.s.doc(b.id).name
-}
-
 func (h *heap) offer(r ranked) {
 	if len(h.list) < h.most {
 		h.list = append(h.list, r)
-		for i := len(h.list) - 1; i > 0 && h.worse(&h.list[i], &h.list[(i-1)/2]); i = (i - 1) / 2 {
+		for i := len(h.list) - 1; i > 0 && h.s.worse(&h.list[i], &h.list[(i-1)/2]); i = (i - 1) / 2 {
 			h.list[i], h.list[(i-1)/2] = h.list[(i-1)/2], h.list[i]
 		}
 		return
 	}
-	if !h.worse(&h.list[0], &r) {
+	if !h.s.worse(&h.list[0], &r) {
 		return
 	}
 	h.list[0] = r
@@ -198,7 +217,7 @@ func (h *heap) sink() {
 	for i := 0; ; {
 		least := i
 		for c := 2*i + 1; c <= 2*i+2 && c < len(h.list); c++ {
-			if h.worse(&h.list[c], &h.list[least]) {
+			if h.s.worse(&h.list[c], &h.list[least]) {
 				least = c
 			}
 		}
@@ -261,9 +280,11 @@ func (s *space) mark(q *Query, list []ranked, name string, how uint8) []ranked {
 }
 
 // Hits of one source make room for those of others: each beyond the first few counts for less.
+// Once it has most of the places, it gets further ones only when the others are far worse.
 const (
 	freeHits = 3
 	fading   = 0.94
+	crowded  = 0.5
 )
 
 // spread takes the best hits, one after the other.
@@ -273,7 +294,7 @@ func (s *space) spread(list []ranked, limit int) []ranked {
 	for len(out) < limit && len(out) < len(list) {
 		best, value := -1, float32(-1)
 		for i := len(out); i < len(list); i++ {
-			v := s.faded(&list[i], taken)
+			v := s.faded(&list[i], taken, limit)
 			if v > value {
 				best, value = i, v
 			}
@@ -290,15 +311,19 @@ func (s *space) spread(list []ranked, limit int) []ranked {
 	return out
 }
 
-func (s *space) faded(r *ranked, taken map[string]int) float32 {
+func (s *space) faded(r *ranked, taken map[string]int, limit int) float32 {
 	if r.exact > 0 {
 		return 1000*float32(r.exact) + r.score
 	}
-	more := taken[s.doc(r.id).source] - freeHits + 1
-	if r.named || more <= 0 {
+	have := taken[s.doc(r.id).source]
+	if r.named || have < freeHits {
 		return r.score
 	}
-	return r.score * float32(math.Pow(fading, float64(more)))
+	v := r.score * float32(math.Pow(fading, float64(have-freeHits+1)))
+	if 10*have >= 7*limit {
+		v *= crowded
+	}
+	return v
 }
 
 // A hit is weak when it answers to little of the query, or to much less than the best one.

@@ -11,6 +11,7 @@ import (
 type doc struct {
 	name    string
 	source  string
+	from    uint32 // the number of the source
 	digest  string
 	tags    []string
 	edition edition

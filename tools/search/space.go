@@ -82,6 +82,12 @@ func (x *Index) advance(v set) *space {
 	if prev == nil {
 		prev = x.largest()
 	}
+	if x.vocab.full() {
+		x.vocab = newVocabulary(x.lex)
+	}
+	if prev != nil && prev.vocab != x.vocab {
+		prev = nil
+	}
 	s := x.derive(prev, v)
 	x.clock++
 	x.used[class] = x.clock

@@ -13,13 +13,14 @@ type vocabulary struct {
 	lex     *lexicon.Table
 	phrases map[pair]step // of the lexicon, word by word
 
-	mu    sync.RWMutex
-	ids   map[string]uint32
-	texts []string
+	mu      sync.RWMutex
+	ids     map[string]uint32
+	texts   []string
+	sources map[string]uint32 // where tools come from, numbered
 }
 
 func newVocabulary(lex *lexicon.Table) *vocabulary {
-	return &vocabulary{lex: lex, phrases: phrasesOf(lex), ids: map[string]uint32{}}
+	return &vocabulary{lex: lex, phrases: phrasesOf(lex), ids: map[string]uint32{}, sources: map[string]uint32{}}
 }
 
 // pair is where one is in a phrase, and the next word. One is at its first word, or at the node of a step.
@@ -118,6 +119,16 @@ func (v *vocabulary) size() int {
 	return v.lex.Len() + len(v.texts)
 }
 
+// maxOwn bounds how many terms and sources are remembered. Where they come and go without end, the vocabulary is
+// made anew.
+const maxOwn = 1 << 18
+
+func (v *vocabulary) full() bool {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return len(v.texts) > maxOwn || len(v.sources) > maxOwn
+}
+
 // own returns the terms that are not the lexicon's. The slice must not be changed.
 func (v *vocabulary) own() []string {
 	v.mu.RLock()
@@ -130,4 +141,23 @@ func (v *vocabulary) flags(id uint32) uint16 {
 		return v.lex.Flags(int(id))
 	}
 	return 0
+}
+
+// source returns the number of a source.
+func (v *vocabulary) source(name string) uint32 {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	id, ok := v.sources[name]
+	if !ok {
+		id = uint32(len(v.sources))
+		v.sources[name] = id
+	}
+	return id
+}
+
+// perSource returns room for one document of each source.
+func (v *vocabulary) perSource() []ranked {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return make([]ranked, len(v.sources))
 }
