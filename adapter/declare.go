@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/toolcrib/toolcrib/adapter/subset"
+	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -166,4 +167,17 @@ func (d *Declarations) Request() json.RawMessage {
 		return json.RawMessage(`{}`)
 	}
 	return d.adapter.wire.request(d)
+}
+
+// Body returns a request body: own, which is encoded as JSON and must be an
+// object, with the members of Request laid over it, byte for byte.
+func (d *Declarations) Body(own any) (json.RawMessage, error) {
+	body, err := json.Marshal(own)
+	if err == nil && rawjson.KindOf(body) != rawjson.KindObject {
+		err = fmt.Errorf("adapter: a request body is an object, and not %s", rawjson.KindOf(body))
+	}
+	for it := rawjson.Object(d.Request()); err == nil && it.Next(); {
+		body, err = rawjson.Set(body, it.Key(), it.Value())
+	}
+	return body, err
 }

@@ -23,7 +23,7 @@ type timeline struct {
 
 func (l *timeline) invoke(ctx context.Context, _ json.RawMessage) (tools.ToolResult, error) {
 	from := time.Since(l.began)
-	time.Sleep(time.Second)
+	pause(ctx, time.Second)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.spans[tools.CallFrom(ctx).ID] = [2]time.Duration{from, time.Since(l.began)}
