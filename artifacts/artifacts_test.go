@@ -352,6 +352,8 @@ func TestUploadsThatFail(t *testing.T) {
 	}{
 		{"at once", ada(t), iotest.ErrReader(errBroken), errBroken},
 		{"in the first part", ada(t), io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(errBroken)), errBroken},
+		{"broken off", ada(t), io.MultiReader(strings.NewReader("abc"), iotest.ErrReader(io.ErrUnexpectedEOF)), io.ErrUnexpectedEOF},
+		{"broken off later", ada(t), io.MultiReader(io.LimitReader(endless{}, 3<<20), iotest.ErrReader(io.ErrUnexpectedEOF)), io.ErrUnexpectedEOF},
 		{"later", ada(t), io.MultiReader(io.LimitReader(endless{}, 3<<20), iotest.ErrReader(errBroken)), errBroken},
 		{"cancelled", cancelled, &hooked{Reader: endless{}, after: 2 << 20, hook: cancel}, context.Canceled},
 	} {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -21,7 +22,12 @@ import (
 	"github.com/toolcrib/toolcrib/store/sqlstore"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if url := os.Getenv(callerVariable); url != "" {
+		os.Exit(runCalls(url))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // clock is a clock that a test sets.
 type clock struct {

@@ -36,17 +36,16 @@ func (s *Store) Put(ctx context.Context, r io.Reader, meta Meta) (Info, error) {
 		return Info{}, err
 	}
 	first := make([]byte, chunk)
-	n, err := io.ReadFull(r, first)
-	short := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-	if err != nil && !short {
+	n, whole, err := readChunk(r, first)
+	if err != nil {
 		return Info{}, err
 	}
 	rec.Info.MIME = mediaType(meta.MIME, first[:n])
 	u := &upload{store: s, rec: rec, hash: sha256.New(), buffer: first}
-	if err := u.begin(ctx, int64(n), short); err != nil {
+	if err := u.begin(ctx, int64(n), whole); err != nil {
 		return Info{}, err
 	}
-	return u.run(ctx, n, short, r)
+	return u.run(ctx, n, whole, r)
 }
 
 // Offload implements tools.Sink.
@@ -158,16 +157,30 @@ func (u *upload) fill(ctx context.Context, w io.Writer, n int, whole bool, r io.
 			return nil
 		}
 		var err error
-		if n, err = io.ReadFull(r, u.buffer); err != nil {
-			whole = errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
-			if !whole {
-				return err
-			}
+		if n, whole, err = readChunk(r, u.buffer); err != nil {
+			return err
 		}
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 	}
+}
+
+// readChunk fills p as far as r goes, and reports whether r has ended. Unlike
+// io.ReadFull it tells an end from a source that broke off and says
+// io.ErrUnexpectedEOF.
+func readChunk(r io.Reader, p []byte) (n int, whole bool, err error) {
+	for n < len(p) {
+		m, err := r.Read(p[n:])
+		n += m
+		if err == io.EOF {
+			return n, true, nil
+		}
+		if err != nil {
+			return n, false, err
+		}
+	}
+	return n, false, nil
 }
 
 func (u *upload) append(ctx context.Context, w io.Writer, p []byte) error {

@@ -62,4 +62,4 @@ func (c *Call) Offload(ctx context.Context, about Offload, r io.Reader) (Artifac
 // OffloadBytes is the size above which drivers keep content aside, unless they
 // are told otherwise. It is far above the size at which an entrance bounds what
 // a model sees, since content in memory is validated, redacted and shown better.
-const OffloadBytes = 1 << 20
+const OffloadBytes = 256 << 10

@@ -32,13 +32,18 @@ func (c *caller) answer(ctx context.Context, out *outgoing, resp *http.Response)
 	if resp.StatusCode >= 300 && resp.StatusCode != http.StatusNotModified {
 		return tools.ToolResult{}, status(out, resp)
 	}
-	body, err := c.read(ctx, out, resp)
+	body, kept, err := c.receive(ctx, out, resp)
 	if err != nil {
 		return tools.ToolResult{}, err
 	}
-	body = bytes.TrimPrefix(body, []byte(byteOrderMark))
-	kind, params, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	res := result(out, resp, kind, params["charset"], body)
+	var res tools.ToolResult
+	if kept != nil {
+		res.Artifacts = []tools.ArtifactRef{*kept}
+	} else {
+		body = bytes.TrimPrefix(body, []byte(byteOrderMark))
+		kind, params, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+		res = result(out, resp, kind, params["charset"], body)
+	}
 	res.Provider = map[string]any{"http_status": resp.StatusCode, "content_type": resp.Header.Get("Content-Type")}
 	for _, name := range []string{"Link", "Location", "ETag", "Last-Modified"} {
 		if v := resp.Header.Get(name); v != "" {
@@ -61,12 +66,16 @@ func (c *caller) read(ctx context.Context, out *outgoing, resp *http.Response) (
 	case err == nil:
 		return body, nil
 	}
+	return nil, brokeOff(ctx, out, resp, int64(len(body)))
+}
+
+func brokeOff(ctx context.Context, out *outgoing, resp *http.Response, after int64) error {
 	e := &tools.Error{Class: tools.ErrClassTransient, Delivery: tools.DeliveryUnknown, Retryable: true,
-		Message: fmt.Sprintf("%s: HTTP %d: the answer broke off after %d bytes", out.label, resp.StatusCode, len(body))}
+		Message: fmt.Sprintf("%s: HTTP %d: the answer broke off after %d bytes", out.label, resp.StatusCode, after)}
 	if ctx.Err() != nil {
 		e.Class, e.Err, e.Retryable = "", ctx.Err(), false
 	}
-	return nil, e
+	return e
 }
 
 func (c *caller) tooLong(out *outgoing) error {

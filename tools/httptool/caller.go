@@ -34,10 +34,15 @@ type Network struct {
 	// stood for it, and no proxy is used, since behind one the addresses
 	// could not be told.
 	AllowPrivate bool
-	// MaxResponseBytes bounds an answer, after decompression; 0 means
+	// MaxResponseBytes bounds an answer in memory, after decompression; 0 means
 	// DefaultMaxResponseBytes. A longer answer is an error that says so, and
 	// is never cut.
 	MaxResponseBytes int64
+	// OffloadBytes is the size above which an answer is streamed to where the
+	// caller keeps large results, if it keeps any: 0 means tools.OffloadBytes,
+	// a negative number never. Such an answer is bounded by what the caller may
+	// keep, and not checked against an output schema.
+	OffloadBytes int64
 	// Wrap, when not nil, surrounds the transport: for credentials that are
 	// more than a fixed secret, for instance. What it returns sees only
 	// requests to the origin of the call, and no redirect to another one. It
@@ -60,6 +65,7 @@ type caller struct {
 	transport *http.Transport
 	trusted   http.RoundTripper // with the credentials of Network.Wrap
 	limit     int64
+	offload   int64 // Network.OffloadBytes
 	masks     masks
 	private   bool  // Network.AllowPrivate
 	named     named // link-local addresses that may be called all the same
@@ -82,6 +88,9 @@ func newCaller(n Network) *caller {
 	}
 	if c.limit <= 0 {
 		c.limit = DefaultMaxResponseBytes
+	}
+	if c.offload = n.OffloadBytes; c.offload == 0 {
+		c.offload = tools.OffloadBytes
 	}
 	if n.Wrap != nil {
 		c.trusted = n.Wrap(t)

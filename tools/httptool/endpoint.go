@@ -40,7 +40,7 @@ func (e *endpoint) invoke(ctx context.Context, args json.RawMessage) (tools.Tool
 		return tools.ToolResult{}, invalid(err)
 	}
 	res, err := e.caller.call(ctx, out)
-	if err == nil && e.structured && res.Structured == nil {
+	if err == nil && e.structured && res.Structured == nil && len(res.Artifacts) == 0 {
 		res.Structured = describe(res)
 	}
 	return res, err
