@@ -24,8 +24,8 @@ func serve(t testing.TB, servers ...string) *program {
 	t.Helper()
 	dir := t.TempDir()
 	config := filepath.Join(dir, "toolcrib.yaml")
-	// Results of the large tests do not fit the limit that holds without this.
-	text := "limits: {max_message_bytes: 1073741824}\n"
+	// Results of the large tests do not fit the limit that holds without this, and the largest list is to be had whole.
+	text := "limits: {max_message_bytes: 1073741824}\nmcp: {discovery: full}\n"
 	if len(servers) > 0 {
 		text += "tools:\n  mcp_servers:\n  - " + strings.Join(servers, "\n  - ") + "\n"
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/test/control"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/toolstest"
@@ -59,6 +60,32 @@ func TestOneChildForAllCallers(t *testing.T) {
 	desk.Wait(t, "call", int(answered.Load())+1) // a report may come after the answer
 	if ran := len(desk.Events("call")); ran != int(answered.Load())+1 {
 		t.Errorf("%d calls were answered and %d lost, and %d ran", answered.Load()+1, lost.Load(), ran)
+	}
+}
+
+// Of whoever has a connection of its own, each has one child, however many of its calls race, beside the one that is asked
+// for the lists.
+func TestOneChildForEachScope(t *testing.T) {
+	toolstest.NothingLeft(t)
+	for scope, want := range map[string]int{"shared": 1, "per_user": 4, "per_session": 7} {
+		t.Run(scope, func(t *testing.T) {
+			desk := control.Open(t, nil)
+			g := open(t, child("kid", "plain", desk, ", session: "+scope))
+			var wg sync.WaitGroup
+			for i := range 60 {
+				who := identity.Identity{TenantID: "t", UserID: fmt.Sprint(i % 3), SessionID: fmt.Sprint(i % 6)}
+				wg.Go(func() {
+					ctx := identity.With(g.LocalContext(bounded(t)), who)
+					if _, err := tools.Invoke(ctx, g.Catalog(), "kid_echo", nil); err != nil {
+						t.Errorf("call %d: %v", i, err)
+					}
+				})
+			}
+			wg.Wait()
+			if starts := desk.Events("start"); len(starts) != want {
+				t.Errorf("%d children, want %d: %v", len(starts), want, starts)
+			}
+		})
 	}
 }
 

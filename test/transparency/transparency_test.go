@@ -61,12 +61,12 @@ func newBench(t *testing.T, r route, c *catalogue) *bench {
 	return b
 }
 
-// openGateway opens one whose only source is the upstream, under its own names. A failed call is not made again, as that
-// is the gateway's own doing and is configured.
+// openGateway opens one whose only source is the upstream, under its own names. All tools are listed, and a failed call is
+// not made again, as either is the gateway's own doing and is configured.
 func openGateway(t *testing.T, url string) *gateway.Gateway {
 	t.Helper()
 	cfg, err := gateway.Parse("toolcrib.yaml", fmt.Appendf(nil,
-		"tools: {mcp_servers: [{name: up, url: %q, prefix: none, policy: {max_attempts: 1}}]}\n", url))
+		"mcp: {discovery: full}\ntools: {mcp_servers: [{name: up, url: %q, prefix: none, policy: {max_attempts: 1}}]}\n", url))
 	if err != nil {
 		t.Fatal(err)
 	}
