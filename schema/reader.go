@@ -57,8 +57,8 @@ func survey(raw []byte, opts *Options) verdict {
 	if !r.chooseDraft(opts) {
 		return unusual
 	}
-	switch _, ok := r.schema(raw); {
-	case !ok:
+	switch _, end := r.schema(0); {
+	case end < 0:
 		return unusual
 	case r.early:
 		return early
@@ -76,8 +76,8 @@ func readCommon(raw []byte, opts *Options) (*jsonschema.Schema, bool) {
 	if bytes.Contains(raw, []byte(`ref"`)) {
 		r.known = map[*byte]*jsonschema.Schema{}
 	}
-	root, ok := r.schema(raw)
-	if !ok || !r.resolve() {
+	root, end := r.schema(0)
+	if end < 0 || !r.resolve() {
 		return nil, false
 	}
 	return root, true
@@ -125,7 +125,7 @@ func (r *reader) resolve() bool {
 				return false
 			}
 		}
-		target := r.known[start(at)]
+		target := r.known[&at[0]]
 		if target == nil {
 			return false
 		}
@@ -147,39 +147,37 @@ func unusualInPointer(c rune) bool {
 	return !strings.ContainsRune("/_-.$", c)
 }
 
-// start identifies a value by where it starts.
-func start(v []byte) *byte { return &v[rawjson.SkipSpace(v, 0)] }
-
-// fresh returns the schema to read v into.
-func (r *reader) fresh(v []byte) *jsonschema.Schema {
+// fresh returns the schema to read the text at i into.
+func (r *reader) fresh(i int) *jsonschema.Schema {
 	if r.dry {
 		return &r.scratch
 	}
 	s := &jsonschema.Schema{DraftVersion: r.draft}
 	if r.known != nil {
-		r.known[start(v)] = s
+		r.known[&r.root[i]] = s
 	}
 	return s
 }
 
-// schema reads one schema.
-func (r *reader) schema(v []byte) (*jsonschema.Schema, bool) {
-	s := r.fresh(v)
-	switch rawjson.KindOf(v) {
-	case rawjson.KindBool:
-		yes := rawjson.Trim(v)[0] == 't'
+// schema reads the schema at i. The text is well-formed and read once, so that
+// every function which reads a part of it returns where that ends, or -1 to give
+// up.
+func (r *reader) schema(i int) (*jsonschema.Schema, int) {
+	s := r.fresh(i)
+	switch r.root[i] {
+	case 't', 'f':
+		yes := r.root[i] == 't'
 		s.Bool = &yes
-		return s, true
-	case rawjson.KindObject:
+		return s, r.skip(i)
+	case '{':
 	default:
-		return nil, false
+		return nil, -1
 	}
 	members := 0
-	for it := rawjson.Object(v); it.Next(); members++ {
-		if !r.member(s, it.Key(), it.Value(), start(v) == start(r.root)) {
-			return nil, false
-		}
-	}
+	end := r.members(i, func(key []byte, at int) int {
+		members++
+		return r.member(s, key, at, i == 0)
+	})
 	if members == 0 {
 		yes := true
 		s.Bool = &yes
@@ -187,15 +185,55 @@ func (r *reader) schema(v []byte) (*jsonschema.Schema, bool) {
 	if s.If == nil {
 		s.Then, s.Else = nil, nil
 	}
-	return s, true
+	return s, end
 }
 
-// member reads one member of a schema, and reports whether it is known and
-// valid.
-func (r *reader) member(s *jsonschema.Schema, key string, v []byte, isRoot bool) bool {
-	if known, ok := r.applicator(s, key, v); known {
-		return ok
+// members calls read for the key and the place of each member of the object at
+// i; read returns where the member ends.
+func (r *reader) members(i int, read func(key []byte, at int) int) int {
+	if r.root[i] != '{' {
+		return -1
 	}
+	i, done, _ := rawjson.FirstElement(r.root, i, '}')
+	for !done {
+		end, at, plain, _ := rawjson.ScanKey(r.root, i)
+		key := r.root[i+1 : end-1]
+		if !plain {
+			text, _ := rawjson.Unquote(r.root[i:end])
+			key = []byte(text)
+		}
+		if i = read(key, at); i < 0 {
+			return -1
+		}
+		i, done, _ = rawjson.NextElement(r.root, i, '}')
+	}
+	return i
+}
+
+// skip returns where the value at i ends.
+func (r *reader) skip(i int) int {
+	end, err := rawjson.End(r.root, i)
+	if err != nil {
+		return -1
+	}
+	return end
+}
+
+// member reads the member of a schema whose value is at i. It gives up on one
+// that is not known or not valid.
+func (r *reader) member(s *jsonschema.Schema, key []byte, i int, isRoot bool) int {
+	if known, end := r.applicator(s, key, i); known {
+		return end
+	}
+	end := r.skip(i)
+	if end < 0 || !r.keyword(s, string(key), r.root[i:end], isRoot) {
+		return -1
+	}
+	return end
+}
+
+// keyword reads a keyword that holds no schemas.
+func (r *reader) keyword(s *jsonschema.Schema, key string, v []byte, isRoot bool) bool {
 	if known, ok := r.limit(s, key, v); known {
 		return ok
 	}
@@ -211,7 +249,7 @@ func (r *reader) member(s *jsonschema.Schema, key string, v []byte, isRoot bool)
 	case "pattern":
 		return r.pattern(s, v)
 	case "uniqueItems":
-		s.UniqueItems = rawjson.Trim(v)[0] == 't'
+		s.UniqueItems = v[0] == 't'
 		return rawjson.KindOf(v) == rawjson.KindBool
 	case "$ref":
 		r.early = true
@@ -241,110 +279,118 @@ func isAnnotation(key string, v []byte) bool {
 }
 
 // applicator reads a keyword that holds schemas.
-func (r *reader) applicator(s *jsonschema.Schema, key string, v []byte) (known, ok bool) {
-	switch key {
+func (r *reader) applicator(s *jsonschema.Schema, key []byte, i int) (known bool, end int) {
+	switch string(key) {
 	case "properties":
-		s.Properties, ok = r.byName(v)
-	case "$defs", "definitions":
-		_, ok = r.byName(v)
-		ok = ok && (key == "definitions" || r.draft >= int(Draft2019))
+		s.Properties, end = r.byName(i)
+	case "$defs":
+		if end = -1; r.draft >= int(Draft2019) {
+			_, end = r.byName(i)
+		}
+	case "definitions":
+		_, end = r.byName(i)
 	case "patternProperties":
-		ok = r.byPattern(s, v)
+		end = r.byPattern(s, i)
 	case "additionalProperties":
-		s.AdditionalProperties, ok = r.schemaOrBool(v)
+		end = r.additional(s, i)
 	case "items":
-		ok = r.items(s, v)
+		end = r.items(s, i)
 	case "propertyNames":
-		s.PropertyNames, ok = r.schema(v)
+		s.PropertyNames, end = r.schema(i)
 	case "not":
-		s.Not, ok = r.schema(v)
+		s.Not, end = r.schema(i)
 	case "if":
-		s.If, ok = r.schema(v)
-		ok = ok && rawjson.KindOf(v) != rawjson.KindBool // a branch that is never taken is not looked at
+		if s.If, end = r.schema(i); r.root[i] != '{' {
+			end = -1 // a branch that is never taken is not looked at
+		}
 	case "then":
-		s.Then, ok = r.schema(v)
+		s.Then, end = r.schema(i)
 	case "else":
-		s.Else, ok = r.schema(v)
+		s.Else, end = r.schema(i)
 	case "allOf":
-		s.AllOf, ok = r.list(v)
+		s.AllOf, end = r.list(i)
 	case "anyOf":
-		s.AnyOf, ok = r.list(v)
+		s.AnyOf, end = r.list(i)
 	case "oneOf":
-		s.OneOf, ok = r.list(v)
+		s.OneOf, end = r.list(i)
 	default:
-		return false, false
+		return false, -1
 	}
-	return true, ok
+	return true, end
 }
 
-func (r *reader) byName(v []byte) (map[string]*jsonschema.Schema, bool) {
-	if rawjson.KindOf(v) != rawjson.KindObject {
-		return nil, false
-	}
+func (r *reader) byName(i int) (map[string]*jsonschema.Schema, int) {
 	var out map[string]*jsonschema.Schema
 	if !r.dry {
 		out = map[string]*jsonschema.Schema{}
 	}
-	for it := rawjson.Object(v); it.Next(); {
-		s, ok := r.schema(it.Value())
-		if !ok {
-			return nil, false
-		}
+	end := r.members(i, func(key []byte, at int) int {
+		s, end := r.schema(at)
 		if !r.dry {
-			out[it.Key()] = s
+			out[string(key)] = s
 		}
-	}
-	return out, true
+		return end
+	})
+	return out, end
 }
 
-func (r *reader) byPattern(s *jsonschema.Schema, v []byte) bool {
+func (r *reader) byPattern(s *jsonschema.Schema, i int) int {
 	r.early = true
-	named, ok := r.byName(v)
-	if !ok {
-		return false
-	}
+	named, end := r.byName(i)
 	s.PatternProperties = map[jsonschema.Regexp]*jsonschema.Schema{}
 	for source, sub := range named {
 		re, err := compilePattern(source)
 		if err != nil {
-			return false
+			return -1
 		}
 		s.PatternProperties[re] = sub
 	}
-	return true
+	return end
 }
 
-// schemaOrBool keeps true and false apart from other schemas.
-func (r *reader) schemaOrBool(v []byte) (any, bool) {
-	s, ok := r.schema(v)
-	if ok && rawjson.KindOf(v) == rawjson.KindBool {
-		return *s.Bool, true
+// additional keeps true and false apart from other schemas.
+func (r *reader) additional(s *jsonschema.Schema, i int) int {
+	sub, end := r.schema(i)
+	switch {
+	case end < 0:
+		return -1
+	case r.root[i] == '{':
+		s.AdditionalProperties = sub
+	default:
+		s.AdditionalProperties = *sub.Bool
 	}
-	return s, ok
+	return end
 }
 
-func (r *reader) items(s *jsonschema.Schema, v []byte) bool {
-	sub, ok := r.schema(v)
+func (r *reader) items(s *jsonschema.Schema, i int) int {
+	sub, end := r.schema(i)
 	if r.draft >= int(Draft2020) {
 		s.Items2020 = sub
 	} else {
 		s.Items = sub
 	}
-	return ok
+	return end
 }
 
-func (r *reader) list(v []byte) (out []*jsonschema.Schema, ok bool) {
-	n := 0
-	for it := rawjson.Array(v); it.Next(); {
-		s, ok := r.schema(it.Value())
-		if !ok {
-			return nil, false
+func (r *reader) list(i int) (out []*jsonschema.Schema, end int) {
+	if r.root[i] != '[' {
+		return nil, -1
+	}
+	i, done, _ := rawjson.FirstElement(r.root, i, ']')
+	if done {
+		return nil, -1
+	}
+	for !done {
+		s, end := r.schema(i)
+		if end < 0 {
+			return nil, -1
 		}
-		if n++; !r.dry {
+		if !r.dry {
 			out = append(out, s)
 		}
+		i, done, _ = rawjson.NextElement(r.root, end, ']')
 	}
-	return out, n > 0
+	return out, i
 }
 
 // limit reads a keyword whose value is a number.
