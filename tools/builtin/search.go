@@ -19,6 +19,10 @@ const (
 	DefaultLimit = 10
 	MaxLimit     = 50
 
+	// fewHits is how many are shown even if they are weak, where nobody asked for
+	// a number.
+	fewHits = 5
+
 	// maxQuery bounds how much of a query is looked at, in bytes.
 	maxQuery = 1 << 10
 	// shownDescription and shownTags bound what a hit repeats of a tool, in
@@ -38,7 +42,8 @@ type SearchArgs struct {
 	Source string `json:"source,omitempty"`
 	// After is the name in a listing to go on behind.
 	After string `json:"after,omitempty"`
-	// Limit is how many tools to show: 10 by default and at most 50.
+	// Limit is how many tools to show, at most 50. Without one, up to 10 are
+	// shown, and weak ones only among the first 5.
 	Limit int `json:"limit,omitempty"`
 }
 
@@ -76,6 +81,7 @@ func (m *meta) runSearch(ctx context.Context, args json.RawMessage) (tools.ToolR
 	if err := json.Unmarshal(args, &in); err != nil {
 		return tools.ToolResult{}, err
 	}
+	enough := in.Limit == 0 // as a model that names no limit wants no more than helps it
 	if in.Limit == 0 {
 		in.Limit = DefaultLimit
 	}
@@ -89,7 +95,7 @@ func (m *meta) runSearch(ctx context.Context, args json.RawMessage) (tools.ToolR
 	case in.Source != "" && !known:
 		return answer(SearchResult{Tools: []Found{}, Hint: "There is no such source. " + listSources(v)})
 	case in.Query != "":
-		return m.find(ctx, v, in)
+		return m.find(ctx, v, in, enough)
 	case in.Source != "" || len(in.Tags) > 0:
 		return answer(list(v, in))
 	}
@@ -98,10 +104,13 @@ func (m *meta) runSearch(ctx context.Context, args json.RawMessage) (tools.ToolR
 }
 
 // find answers a query, and remembers the hits for the caller.
-func (m *meta) find(ctx context.Context, v view.View, in SearchArgs) (tools.ToolResult, error) {
+func (m *meta) find(ctx context.Context, v view.View, in SearchArgs, enough bool) (tools.ToolResult, error) {
 	found, err := Find(ctx, m.cat, m.opts.Index, search.Query{Text: in.Query, Tags: in.Tags, Source: in.Source, Limit: in.Limit})
 	if err != nil {
 		return tools.ToolResult{}, &tools.Error{Class: tools.ErrClassTransient, Delivery: tools.Answered, Message: "the search failed", Err: err}
+	}
+	if enough {
+		found.Hits = withoutTail(found.Hits)
 	}
 	out := SearchResult{Tools: make([]Found, 0, len(found.Hits))}
 	var names []string
@@ -122,6 +131,16 @@ func (m *meta) find(ctx context.Context, v view.View, in SearchArgs) (tools.Tool
 		out.Hint = strings.TrimSpace(out.Hint + " " + notRemembered)
 	}
 	return answer(out)
+}
+
+// withoutTail drops the weak hits behind the first few: each that is shown is
+// declared from then on.
+func withoutTail(hits []search.Hit) []search.Hit {
+	n := len(hits)
+	for n > fewHits && hits[n-1].Weak {
+		n--
+	}
+	return hits[:n]
 }
 
 // list is the tools of a source, or with tags, by name. What is listed is not
