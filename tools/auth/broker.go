@@ -88,8 +88,8 @@ type pending struct {
 	mu      sync.Mutex
 	found   *discovery
 	scopes  []string
-	done    bool
-	failure error         // of the last attempt
+	over    bool          // it was agreed to, or given up
+	failure error         // of the last attempt; of one that is over, why it was given up
 	news    chan struct{} // closed and replaced with each outcome
 }
 
@@ -128,7 +128,7 @@ func (b *Broker) dropOldest() {
 		}
 	}
 	b.drop(oldest)
-	oldest.settle(errAbandoned())
+	oldest.settle(errAbandoned(), true)
 }
 
 // drop forgets a pending authorization. The caller holds the lock.
@@ -156,7 +156,7 @@ func (b *Broker) abandon(u *Upstream) {
 	}
 	b.mu.Unlock()
 	for _, p := range gone {
-		p.settle(errAbandoned())
+		p.settle(errAbandoned(), true)
 	}
 }
 
@@ -194,11 +194,15 @@ func (u *Upstream) redirectURL() string {
 	return u.broker.opts.RedirectURL()
 }
 
-// settle tells everyone who waits how an attempt ended.
-func (p *pending) settle(err error) {
+// settle tells everyone who waits how an attempt ended, and whether there may be
+// another.
+func (p *pending) settle(err error, over bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.done, p.failure = p.done || err == nil, err
+	if p.over {
+		return
+	}
+	p.over, p.failure = over, err
 	close(p.news)
 	p.news = make(chan struct{})
 }
@@ -206,10 +210,10 @@ func (p *pending) settle(err error) {
 // await returns nil once somebody has agreed, or how the next attempt failed.
 func (p *pending) await(ctx context.Context) error {
 	p.mu.Lock()
-	done, news := p.done, p.news
+	over, news, failure := p.over, p.news, p.failure
 	p.mu.Unlock()
-	if done {
-		return nil
+	if over {
+		return failure
 	}
 	select {
 	case <-news:
@@ -218,9 +222,6 @@ func (p *pending) await(ctx context.Context) error {
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.done {
-		return nil
-	}
 	return p.failure
 }
 
@@ -229,7 +230,7 @@ func (b *Broker) complete(p *pending) {
 	b.mu.Lock()
 	b.drop(p)
 	b.mu.Unlock()
-	p.settle(nil)
+	p.settle(nil, true)
 	b.log.Info("authorized", "source", p.key.Source, "binding", string(p.key.Binding))
 	b.opts.Authorized(p.key.Source)
 }

@@ -84,7 +84,7 @@ func (b *Broker) serveCallback(w http.ResponseWriter, r *http.Request) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.Context()), flightLimit)
 	defer cancel()
 	if err := b.finish(ctx, a, responseOf(query)); err != nil {
-		a.pending.settle(err)
+		a.pending.settle(err, false)
 		b.showFailure(w, a.pending, err)
 		return
 	}
