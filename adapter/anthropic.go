@@ -2,6 +2,7 @@ package adapter
 
 import (
 	"encoding/json"
+	"slices"
 
 	"github.com/toolcrib/toolcrib/adapter/subset"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
@@ -89,7 +90,7 @@ func (w *anthropic) reply(response []byte) ([]json.RawMessage, error) {
 	if rawjson.KindOf(content) != rawjson.KindArray {
 		return nil, errNoMessage
 	}
-	return []json.RawMessage{encode(roleMessage{"assistant", json.RawMessage(content)})}, nil
+	return []json.RawMessage{slices.Concat([]byte(`{"role":"assistant","content":`), content, []byte("}"))}, nil
 }
 
 // roleMessage is a message of a conversation.

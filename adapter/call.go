@@ -3,6 +3,7 @@ package adapter
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
@@ -109,7 +110,7 @@ func (d *Declarations) Reply(response json.RawMessage) ([]json.RawMessage, error
 // clip bounds a name that a model made up.
 func clip(s string) string {
 	if len(s) > 128 {
-		return s[:128]
+		return strings.ToValidUTF8(s[:128], "") + "…"
 	}
 	return s
 }

@@ -132,7 +132,9 @@ func render(a *Answer) (rendered, error) {
 		return r, nil
 	}
 	for _, c := range a.Result.Content {
-		r.parts = append(r.parts, partOf(c))
+		if p := partOf(c); p.isMedia() || strings.TrimSpace(p.text) != "" {
+			r.parts = append(r.parts, p) // some providers refuse a text that is blank
+		}
 	}
 	if err := r.addStructured(a); err != nil {
 		return r, err
@@ -178,7 +180,9 @@ func (r *rendered) addStructured(a *Answer) error {
 	case rawjson.KindObject:
 		p.json = rawjson.Trim(raw)
 	}
-	r.parts = append([]part{p}, r.parts...)
+	if strings.TrimSpace(p.text) != "" {
+		r.parts = append([]part{p}, r.parts...)
+	}
 	return nil
 }
 

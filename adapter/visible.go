@@ -104,11 +104,33 @@ func prose(t *tools.Tool) string {
 		add(t.Title)
 	}
 	add(t.Description)
-	if t.SafetyNotes != "" {
-		add("Safety: " + strings.TrimSpace(t.SafetyNotes))
-	}
+	add(safety(t))
 	add(hints(t))
 	return strings.Join(parts, "\n\n")
+}
+
+// safety returns the safety notes, and what is known to be dangerous.
+func safety(t *tools.Tool) string {
+	var said []string
+	if notes := strings.TrimSpace(t.SafetyNotes); notes != "" {
+		said = append(said, notes)
+	}
+	for _, known := range []struct {
+		flag tools.Flag
+		text string
+	}{
+		{t.Safety.Destructive, "It may overwrite or delete."},
+		{t.Safety.Spend, "It may cost money."},
+		{t.Safety.NeedsConfirmation, "A person must agree to each call."},
+	} {
+		if known.flag == tools.Yes {
+			said = append(said, known.text)
+		}
+	}
+	if len(said) == 0 {
+		return ""
+	}
+	return "Safety: " + strings.Join(said, " ")
 }
 
 // hints says what a call costs.

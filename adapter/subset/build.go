@@ -264,10 +264,14 @@ func (b *builder) fillArray(s *shape, m *merged, depth int) {
 		b.fillTuple(s, m, n, depth)
 		return
 	}
-	s.form, s.kind = formArray, kindArray
 	rest, _ := b.rest(m.parts, 0)
-	s.item = b.build(rest, depth+1)
-	if s.item.form == formNever {
+	b.fillList(s, m, b.build(rest, depth+1))
+}
+
+// fillList makes the shape of an array whose items are all alike.
+func (b *builder) fillList(s *shape, m *merged, item *shape) {
+	s.form, s.kind, s.item = formArray, kindArray, item
+	if item == nil || item.form == formNever {
 		s.notes.add("Always empty.")
 		b.losses.add(m.parts.where(), "items", "an array without items is declared as one of texts; the description says that it is empty")
 		s.item = &shape{form: formScalar, kind: kindString}
@@ -367,6 +371,10 @@ func (b *builder) fillTuple(s *shape, m *merged, n, depth int) {
 	}
 	if s.item != nil && s.item.form == formNever {
 		s.item, s.closed = nil, true
+	}
+	if len(s.branches) == 0 {
+		b.fillList(s, m, s.item)
+		return
 	}
 	least, given := m.count("minItems")
 	if s.min = n; given {

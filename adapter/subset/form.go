@@ -12,9 +12,9 @@ import (
 var (
 	// ErrNoForm is matched when no form of the provider can say what the schema
 	// says.
-	ErrNoForm = errors.New("subset: the provider has no form for the schema")
+	ErrNoForm = errors.New("the provider has no form for the schema")
 	// ErrArguments is matched when arguments are not in the provider's form.
-	ErrArguments = errors.New("subset: the arguments are not in the declared form")
+	ErrArguments = errors.New("the arguments are not in the declared form")
 )
 
 // Form is a schema in a provider's form. It is immutable and safe for concurrent

@@ -69,10 +69,6 @@ func (b *builder) fillObject(s *shape, m *merged, depth int) {
 	case len(names) == 0 && !open.closed && !b.p.Maps:
 		b.fillMap(s, m, open, depth)
 		return
-	case len(names) == 0 && b.p.OpenAPI && depth > 0:
-		// The provider refuses an object without properties.
-		s.form, s.kind, s.literals, s.asText = formLiteral, kindObject, [][]byte{[]byte(`{}`)}, true
-		return
 	case depth >= b.depth:
 		*s = *b.cut(m.parts, kindObject, "depth", b.tooDeep())
 		return
@@ -83,6 +79,11 @@ func (b *builder) fillObject(s *shape, m *merged, depth int) {
 		return
 	}
 	b.openObject(s, m, open, depth)
+	if len(s.props) == 0 && s.extra == nil && b.p.OpenAPI {
+		// The provider refuses an object without properties.
+		s.form, s.literals, s.asText = formLiteral, [][]byte{[]byte(`{}`)}, true
+		return
+	}
 	b.limits(s, m, kindObject)
 }
 

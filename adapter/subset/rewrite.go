@@ -10,9 +10,12 @@ import (
 // schema appends a schema of the original as draft 2020-12 with renamed keys.
 func (r *rewriter) schema(dst []byte, p place) []byte {
 	switch {
+	case rawjson.KindOf(p.raw) != rawjson.KindBool:
+	case !r.p.ArrayItems || r.closes(p.at):
+		return append(dst, p.raw...)
 	case isTrue(p.raw):
 		return append(dst, `{}`...)
-	case isFalse(p.raw):
+	default:
 		return append(dst, `{"not":{}}`...)
 	}
 	dst = append(dst, '{')
@@ -24,6 +27,12 @@ func (r *rewriter) schema(dst []byte, p place) []byte {
 		dst = append(appendKey(dst, start, "items"), `{}`...)
 	}
 	return append(dst, '}')
+}
+
+// closes reports whether a boolean at a place says if an object or a list is open.
+// Elsewhere OpenAI wants a schema to be an object.
+func (r *rewriter) closes(at string) bool {
+	return slices.Contains([]string{"additionalProperties", "unevaluatedProperties", "unevaluatedItems"}, lastToken(at))
 }
 
 // lacksItems reports whether an array of a schema does not say what its items

@@ -59,6 +59,9 @@ func compileWithin(d *document, p *Profile, at bounds) (*Form, usage, error) {
 	if root.form == formNever || !root.kinds().has(kindAny) {
 		return nil, usage{}, errors.New("no arguments satisfy it")
 	}
+	if root.form == formLiteral && len(root.literals) == 1 && string(root.literals[0]) == "{}" {
+		root.form = formObject // which the provider is not shown at all
+	}
 	w := &writer{p: p, names: map[*shape]string{}}
 	m := &shaped{p: p, root: root, wrapped: root.form != formObject}
 	f := &Form{Schema: w.root(m), Losses: b.losses.list, mapping: m}
