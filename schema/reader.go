@@ -22,6 +22,7 @@ import (
 // wants it, it gives up, and the full validator has the word.
 type reader struct {
 	draft int
+	dated bool // the draft is that of the root's $schema
 	root  []byte
 	// known are the schemas by where their text starts, which is what a
 	// reference finds. It is nil for a schema without references.
@@ -97,10 +98,14 @@ func (r *reader) chooseDraft(opts *Options) bool {
 	default:
 		return false
 	}
+	if !bytes.Contains(r.root, []byte(`schema"`)) {
+		return true
+	}
 	v, ok := rawjson.Get(r.root, "$schema")
 	if !ok {
 		return true
 	}
+	r.dated = true
 	switch url, _ := rawjson.Unquote(v); strings.TrimSuffix(url, "#") {
 	case "https://json-schema.org/draft/2020-12/schema":
 		r.draft = int(Draft2020)
@@ -257,7 +262,7 @@ func (r *reader) keyword(s *jsonschema.Schema, key string, v []byte, isRoot bool
 		r.refs = append(r.refs, reference{s, target})
 		return ok
 	case "$schema":
-		return isRoot
+		return isRoot && r.dated
 	}
 	return isAnnotation(key, v)
 }

@@ -157,7 +157,7 @@ func misread(raw []byte, opts *Options) (read bool, diff string) {
 
 // readable are schemas that need no full validator.
 var readable = []string{
-	`true`, `false`, `{}`, benchObject,
+	`true`, `false`, `{}`, benchObject, `{"properties":{"schema":{"type":"string"}}}`,
 	`{"$schema":"http://json-schema.org/draft-07/schema#","type":["string","null"],"enum":["a","b"],"x-note":[1]}`,
 	`{"$schema":"https://json-schema.org/draft/2020-12/schema","patternProperties":{"^a":{"minLength":1}},"propertyNames":{"pattern":"^."}}`,
 	`{"$defs":{"n":{"properties":{"next":{"$ref":"#/$defs/n"},"v":{"const":{"a":[1.0]}}}}},"$ref":"#/$defs/n","required":["v"]}`,
@@ -176,7 +176,7 @@ var unreadable = []string{
 	`{"required":[1]}`, `{"minimum":"1"}`, `{"multipleOf":0}`, `{"minLength":-1}`, `{"minLength":1.5}`, `{"minLength":1.0}`, `{"pattern":"("}`,
 	`{"patternProperties":{"(":{}}}`, `{"properties":[]}`, `{"properties":{"a":1}}`, `{"items":[{}]}`, `{"allOf":[]}`, `{"allOf":{}}`, `{"not":1}`,
 	`{"title":1}`, `{"format":1}`, `{"examples":1}`, `{"deprecated":1}`, `{"uniqueItems":0}`, `{"$ref":"#/gone"}`, `{"$ref":"#/x","x":1}`,
-	`{"$ref":"https://example.com/s"}`, `{"$id":"https://example.com/s"}`, `{"$anchor":"a"}`, `{"$dynamicRef":"#a"}`, `{"properties":{"a":{"$schema":"x"}}}`,
+	`{"$ref":"https://example.com/s"}`, `{"$id":"https://example.com/s"}`, `{"$anchor":"a"}`, `{"$dynamicRef":"#a"}`, `{"properties":{"a":{"$schema":"x"}}}`, `{"\u0024sch\u0065ma\u0022":1,"$\u0073chema":"x"}`, `{"\u0024schem\u0061":"http://json-schema.org/draft-04/schema#"}`,
 	`{"$schema":"http://json-schema.org/draft-04/schema#"}`, `{"$schema":"https://example.com/own"}`, `{"contains":{}}`, `{"unevaluatedProperties":false}`,
 	`{"$schema":"http://json-schema.org/draft-07/schema#","enum":[1,1.0]}`, `{"$schema":"http://json-schema.org/draft-07/schema#","enum":[]}`,
 	`{"$schema":"http://json-schema.org/draft-07/schema#","$defs":{"a":{}}}`, `{"definitions":{"unused":{"type":7}}}`, `{"definitions":{"unused":{"$ref":"#/definitions/gone"}}}`, `{"then":{"type":7}}`,

@@ -48,34 +48,29 @@ type binding struct {
 // bind makes a binding of a descriptor. old, when not nil, is the binding that
 // it takes the place of. The caller holds the lock.
 func (c *catalog) bind(d ToolDescriptor, old *binding) (*binding, error) {
-	b, err := c.begin(d, old)
-	if err == nil {
-		err = b.complete()
-	}
-	if err != nil {
-		return nil, err
-	}
-	return b, nil
+	one := []candidate{{d: d, old: old}}
+	c.bindAll(one)
+	return one[0].b, one[0].err
 }
 
-// begin makes a binding up to where it is complete: it copies what it is given
-// and lets the operator adjust it. The caller holds the lock.
-func (c *catalog) begin(d ToolDescriptor, old *binding) (*binding, error) {
+// newBinding makes a binding of copies, which is not amended and not complete
+// yet. It may run for several tools at once.
+func (c *catalog) newBinding(d *ToolDescriptor, old *binding) (*binding, error) {
 	if d.Invoke == nil {
 		return nil, invalid(d.Tool.Name, errors.New("the descriptor has no Invoke"))
 	}
 	if err := checkDepth(&d.Tool); err != nil {
 		return nil, err
 	}
-	c.order++
 	b := &binding{cat: c, given: cloneTool(&d.Tool), driver: d.driver(), validate: d.Validate, companion: d.Companion,
-		bus: d.bus, inline: d.inline, redirect: d.redirect, order: c.order}
+		bus: d.bus, inline: d.inline, redirect: d.redirect}
 	if old != nil {
 		b.hidden = old.hidden
 	}
 	b.invoke = b.Invoke
-	if err := b.amend(); err != nil {
-		return nil, invalid(b.given.Name, err)
+	b.tool = b.given
+	if c.amend != nil {
+		b.tool = cloneTool(&b.given)
 	}
 	return b, nil
 }
@@ -111,30 +106,39 @@ func (b *binding) isAbove(older *binding) bool {
 // once, so that the same closure means the same binding.
 func closureOf(f Invoker) unsafe.Pointer { return *(*unsafe.Pointer)(unsafe.Pointer(&f)) }
 
-// amend sets what callers see, adjusted by the operator.
+// amend lets the operator adjust what callers see. The caller holds the lock.
 func (b *binding) amend() (err error) {
-	b.tool = b.given
+	b.cat.order++
+	b.order = b.cat.order
 	if b.cat.amend == nil {
 		return nil
 	}
 	defer func() {
 		if r := recover(); r != nil {
-			err = fmt.Errorf("the amendment panicked: %v", r)
+			err = invalid(b.given.Name, fmt.Errorf("the amendment panicked: %v", r))
 		}
 	}()
-	t := cloneTool(&b.given)
-	b.cat.amend(&t)
+	b.cat.amend(&b.tool)
+	return nil
+}
+
+// own makes what was amended a copy of our own again, as the operator's function
+// may have kept a part of it.
+func (b *binding) own() {
+	t := &b.tool
 	t.Name = b.given.Name
 	shareText(&t.ArgsSchema, b.given.ArgsSchema)
 	shareText(&t.OutSchema, b.given.OutSchema)
 	shareText(&t.Definition, b.given.Definition)
-	b.tool = cloneExcept(&t, &b.given)
-	return nil
+	*t = cloneExcept(t, &b.given)
 }
 
 // complete fills in what callers see and checks all of it. It may run for
 // several bindings at once.
 func (b *binding) complete() error {
+	if b.cat.amend != nil {
+		b.own()
+	}
 	t := &b.tool
 	if err := b.cat.checkTool(t); err != nil {
 		return invalid(t.Name, err)

@@ -157,21 +157,22 @@ func (c *catalog) RegisterAll(list []ToolDescriptor) error {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	found := make([]candidate, 0, len(list))
+	found := make([]candidate, len(list))
 	next := make(map[string]*binding, len(list))
-	for _, d := range list {
-		if c.tools[d.Tool.Name] != nil || next[d.Tool.Name] != nil {
-			found = append(found, candidate{err: duplicate(d.Tool.Name)})
-			break
+	for i, d := range list {
+		_, again := next[d.Tool.Name]
+		if again || c.tools[d.Tool.Name] != nil {
+			return duplicate(d.Tool.Name)
 		}
-		found = append(found, c.candidate(d, nil))
-		next[d.Tool.Name] = found[len(found)-1].b
+		next[d.Tool.Name] = nil
+		found[i].d = d
 	}
-	completeAll(found)
+	c.bindAll(found)
 	for _, f := range found {
 		if f.err != nil {
 			return f.err
 		}
+		next[f.d.Tool.Name] = f.b
 	}
 	c.install(next, counts{added: len(list)}, list[0].Tool.Source)
 	return nil
@@ -258,9 +259,9 @@ func (c *catalog) Amend(f func(*Tool)) error {
 	c.amend = f
 	list := make([]candidate, 0, len(c.tools))
 	for _, old := range c.tools {
-		list = append(list, c.candidate(old.registered(), old))
+		list = append(list, candidate{d: old.registered(), old: old})
 	}
-	completeAll(list)
+	c.bindAll(list)
 	next := make(map[string]*binding, len(list))
 	for _, f := range list {
 		if f.err != nil {
@@ -268,7 +269,7 @@ func (c *catalog) Amend(f func(*Tool)) error {
 			return f.err
 		}
 		f.b.below = f.old.below
-		next[f.b.tool.Name] = f.b
+		next[f.d.Tool.Name] = f.b
 	}
 	c.install(next, counts{updated: len(next)}, "")
 	return nil
@@ -301,21 +302,17 @@ func (c *catalog) accept(id ToolSourceID, list []ToolDescriptor) (map[string]*bi
 	for _, d := range list {
 		d.Tool.Source = id
 		old := c.tools[d.Tool.Name]
-		if next[d.Tool.Name] != nil || old != nil && old.given.Source != id {
+		if _, again := next[d.Tool.Name]; again || old != nil && old.given.Source != id {
 			ch.Refused = append(ch.Refused, Refusal{Name: d.Tool.Name, Err: duplicate(d.Tool.Name)})
 			continue
 		}
-		f := c.candidate(d, old)
-		if f.err != nil {
-			ch.Refused = append(ch.Refused, Refusal{Name: d.Tool.Name, Err: f.err})
-			continue
-		}
-		found = append(found, f)
-		next[d.Tool.Name] = f.b
+		next[d.Tool.Name] = nil
+		found = append(found, candidate{d: d, old: old})
 	}
-	completeAll(found)
+	c.bindAll(found)
 	for _, f := range found {
-		name := f.b.tool.Name
+		name := f.d.Tool.Name
+		next[name] = f.b
 		switch {
 		case f.err != nil:
 			delete(next, name)

@@ -3,9 +3,7 @@ package tools
 import (
 	"encoding/json"
 	"maps"
-	"runtime"
 	"sync"
-	"sync/atomic"
 	"unsafe"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
@@ -74,36 +72,3 @@ func (c *compiled) trim(tools map[string]*binding) {
 	}
 	c.byText = kept
 }
-
-// candidate is a descriptor on its way to a binding.
-type candidate struct {
-	b, old *binding
-	err    error
-}
-
-// candidate begins a binding. The caller holds the lock.
-func (c *catalog) candidate(d ToolDescriptor, old *binding) candidate {
-	b, err := c.begin(d, old)
-	return candidate{b: b, old: old, err: err}
-}
-
-// completeAll completes bindings that were begun, several at once.
-func completeAll(list []candidate) {
-	var next atomic.Int64
-	work := func() {
-		for i := next.Add(1) - 1; i < int64(len(list)); i = next.Add(1) - 1 {
-			if c := &list[i]; c.err == nil {
-				c.err = c.b.complete()
-			}
-		}
-	}
-	var others sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(list)/worthAWorker) - 1 {
-		others.Go(work)
-	}
-	work()
-	others.Wait()
-}
-
-// worthAWorker is how many bindings make up for starting a goroutine.
-const worthAWorker = 8
