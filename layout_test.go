@@ -64,15 +64,16 @@ var imports = map[string][]string{
 	"set":                      with(ground, "adapter"),
 	"mcpserver":                with(ground, "view", "internal/mcpwire"),
 	"api":                      with(ground, "view", "internal/nearest"),
-	"gateway":                  with(ground, "view", "store", "store/sqlstore", "internal/httpbody", "internal/mcpwire", "internal/nearest", "tools/auth", "tools/search", "tools/builtin", "tools/inproc", "tools/httptool", "tools/mcptool", "tools/a2atool", "mcpserver", "api"),
+	"gateway":                  with(ground, "view", "store", "store/sqlstore", "internal/httpbody", "internal/mcpwire", "internal/nearest", "tools/auth", "tools/search", "tools/builtin", "tools/inproc", "tools/httptool", "tools/mcptool", "tools/a2atool", "turn", "mcpserver", "api"),
 	"gateway/demo":             {"gateway", "tools", "tools/builtin", "tools/inproc"},
 	"cmd/toolcrib":             {"gateway", "gateway/demo", "identity", "events", "tools", "tools/inproc", "mcpserver", "api", "internal/mcpwire", "internal/rawjson"},
+	"internal/oauthtest":       nil,
 	"internal/peertest":        nil,
 	"tools/toolstest":          ground,
 }
 
 // testSupport are packages that only tests may import.
-var testSupport = []string{"internal/peertest", "schema/schematest", "tools/toolstest", "store/storetest"}
+var testSupport = []string{"internal/oauthtest", "internal/peertest", "schema/schematest", "tools/toolstest", "store/storetest"}
 
 // testTrees hold tests and their programs. They may import what they test.
 var testTrees = []string{"test", "bench", "examples"}

@@ -221,7 +221,7 @@ type Artifacts struct {
 
 // Planner is about how a model's turn is run.
 type Planner struct {
-	ParallelToolCalls *bool `yaml:"parallel_tool_calls" doc:"Whether the calls of one turn run at the same time."`
+	ParallelToolCalls *bool `yaml:"parallel_tool_calls" doc:"Whether the calls of one turn are made at the same time. If not, only the first is made."`
 }
 
 // Limits are bounds of time and size. Zero means the default of each.

@@ -23,6 +23,7 @@ import (
 	"github.com/toolcrib/toolcrib/tools/auth"
 	"github.com/toolcrib/toolcrib/tools/builtin"
 	"github.com/toolcrib/toolcrib/tools/search"
+	"github.com/toolcrib/toolcrib/turn"
 	"github.com/toolcrib/toolcrib/view"
 )
 
@@ -187,7 +188,7 @@ func (g *Gateway) closeStore() error {
 }
 
 func (g *Gateway) openCatalog() error {
-	registry, err := events.NewRegistry(tools.EventDefinitions()...)
+	registry, err := events.NewRegistry(slices.Concat(tools.EventDefinitions(), turn.EventDefinitions())...)
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}

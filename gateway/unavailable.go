@@ -26,7 +26,6 @@ func (c *Config) unavailable() ConfigErrors {
 		}
 	}
 	l.when(c.Artifacts != Artifacts{}, "artifacts.heavy_output_threshold_bytes", "")
-	l.when(c.Planner.ParallelToolCalls != nil, "planner.parallel_tool_calls", "")
 	return l.faults
 }
 

@@ -116,6 +116,7 @@ func (p *plan) dispatch(ctx context.Context, b *batch) {
 func (p *plan) entrance(ctx context.Context) tools.Entrance {
 	e := tools.EntranceFrom(ctx)
 	own := tools.Entrance{CallID: p.turn.run.eventID(p.call.ID), Guard: p.guard, RefuseForged: true}
+	own.Sink, _ = p.turn.run.runner.opts.Bounder.(tools.Sink)
 	own.Peer, own.Capabilities, own.Client, own.ClientGone, own.LogLevel = e.Peer, e.Capabilities, e.Client, e.ClientGone, e.LogLevel
 	if c := tools.CallFrom(ctx); c != nil && e.Peer == nil {
 		own.Peer, own.Capabilities, own.Client, own.ClientGone, own.LogLevel = c.Peer(), c.Capabilities, c.Client, c.ClientGone, c.LogLevel

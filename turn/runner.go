@@ -77,7 +77,8 @@ type Options struct {
 type Selector func(ctx context.Context, declared []tools.Tool) (keep []string, err error)
 
 // Bounder makes a result small enough for a model. It stores what is too large
-// and returns a result with a preview of it. The tool must not be changed.
+// and returns a result with a preview of it. The tool must not be changed. One
+// that is a tools.Sink too takes large content while it arrives.
 type Bounder interface {
 	Bound(ctx context.Context, tool *tools.Tool, result tools.ToolResult) (tools.ToolResult, error)
 }

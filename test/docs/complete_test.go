@@ -19,6 +19,7 @@ import (
 	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/mcpserver"
 	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/turn"
 )
 
 // mentions fails the test for every word that a page does not have between backticks.
@@ -80,7 +81,7 @@ func collect(schema map[string]any, keys map[string]bool) {
 }
 
 func TestEventTypes(t *testing.T) {
-	registry, err := events.NewRegistry(tools.EventDefinitions()...)
+	registry, err := events.NewRegistry(slices.Concat(tools.EventDefinitions(), turn.EventDefinitions())...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +95,7 @@ func TestEventTypes(t *testing.T) {
 	for _, payload := range []any{
 		tools.ToolInvokedPayload{}, tools.ToolCompletedPayload{}, tools.ToolFailedPayload{}, tools.ToolInvalidArgsPayload{},
 		tools.ToolPolicyExhaustedPayload{}, tools.ToolDeniedPayload{}, tools.ToolUnknownPayload{}, tools.ToolForgedArgsPayload{},
-		tools.CatalogChangedPayload{}, tools.ContextLeakPayload{}, events.MissedPayload{}, events.Event{},
+		tools.CatalogChangedPayload{}, tools.ContextLeakPayload{}, turn.ArgsUnwrappedPayload{}, events.MissedPayload{}, events.Event{},
 	} {
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(payload)) {
 			if !field.Anonymous {
