@@ -16,10 +16,10 @@ func (db *DB) Acquire(ctx context.Context, key store.Key, holder string, ttl tim
 		return store.Lease{}, err
 	}
 	lease := store.Lease{Key: key, Holder: holder}
-	err := db.transaction(ctx, func(tx *sql.Tx) error {
+	err := db.transaction(ctx, func(ctx context.Context, tx *tx) error {
 		now := db.now()
 		var has []byte
-		err := tx.QueryRowContext(ctx, "select holder from leases"+ofKey+" and expires > ?", keyParts(key, now.UnixMilli())...).Scan(&has)
+		err := tx.scan(ctx, "select holder from leases"+ofKey+" and expires > ?", keyParts(key, now.UnixMilli()), &has)
 		switch {
 		case err == nil && string(has) != holder:
 			return store.ErrLeaseHeld
@@ -30,7 +30,7 @@ func (db *DB) Acquire(ctx context.Context, key store.Key, holder string, ttl tim
 			return err
 		}
 		lease.Expires = instant(millis(now.Add(ttl)))
-		_, err = tx.ExecContext(ctx, "insert into leases ("+keyColumns+", holder, token, expires) values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict ("+keyColumns+
+		err = tx.exec(ctx, "insert into leases ("+keyColumns+", holder, token, expires) values (?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict ("+keyColumns+
 			") do update set holder = excluded.holder, token = excluded.token, expires = excluded.expires",
 			keyParts(key, []byte(holder), lease.Token, millis(lease.Expires))...)
 		return err
@@ -59,12 +59,12 @@ func (db *DB) Renew(ctx context.Context, lease store.Lease, ttl time.Duration) (
 	if err := checkLeaseArgs(lease.Key, lease.Holder, ttl); err != nil {
 		return store.Lease{}, err
 	}
-	err := db.transaction(ctx, func(tx *sql.Tx) error {
+	err := db.transaction(ctx, func(ctx context.Context, tx *tx) error {
 		if err := db.checkLease(ctx, tx, lease); err != nil {
 			return err
 		}
 		lease.Expires = instant(millis(db.now().Add(ttl)))
-		_, err := tx.ExecContext(ctx, "update leases set expires = ?"+ofKey, append([]any{millis(lease.Expires)}, keyParts(lease.Key)...)...)
+		err := tx.exec(ctx, "update leases set expires = ?"+ofKey, append([]any{millis(lease.Expires)}, keyParts(lease.Key)...)...)
 		return err
 	})
 	if err != nil {
@@ -78,17 +78,17 @@ func (db *DB) Release(ctx context.Context, lease store.Lease) error {
 	if err := lease.Key.Check(); err != nil {
 		return err
 	}
-	return db.transaction(ctx, func(tx *sql.Tx) error {
-		_, err := tx.ExecContext(ctx, "delete from leases"+ofKey+" and token = ?", keyParts(lease.Key, lease.Token)...)
+	return db.transaction(ctx, func(ctx context.Context, tx *tx) error {
+		err := tx.exec(ctx, "delete from leases"+ofKey+" and token = ?", keyParts(lease.Key, lease.Token)...)
 		return err
 	})
 }
 
 // checkLease returns ErrLeaseLost unless the lease is held.
-func (db *DB) checkLease(ctx context.Context, tx *sql.Tx, lease store.Lease) error {
+func (db *DB) checkLease(ctx context.Context, tx *tx, lease store.Lease) error {
 	var one int
-	err := tx.QueryRowContext(ctx, "select 1 from leases"+ofKey+" and token = ? and expires > ?",
-		keyParts(lease.Key, lease.Token, db.now().UnixMilli())...).Scan(&one)
+	err := tx.scan(ctx, "select 1 from leases"+ofKey+" and token = ? and expires > ?",
+		keyParts(lease.Key, lease.Token, db.now().UnixMilli()), &one)
 	if errors.Is(err, sql.ErrNoRows) {
 		return fmt.Errorf("%w: %s", store.ErrLeaseLost, lease.Key.Collection)
 	}

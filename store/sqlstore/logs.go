@@ -15,17 +15,17 @@ func (db *DB) Append(ctx context.Context, log store.Key, entries ...[]byte) (sto
 		return 0, err
 	}
 	var first int64
-	err := db.transaction(ctx, func(tx *sql.Tx) error {
+	err := db.transaction(ctx, func(ctx context.Context, tx *tx) error {
 		var id, next int64
-		err := tx.QueryRowContext(ctx, "insert into logs ("+keyColumns+", oldest, next) values (?, ?, ?, ?, ?, ?, 1, ?) on conflict ("+keyColumns+
-			") do update set next = next + ? returning id, next", keyParts(log, 1+len(entries), len(entries))...).Scan(&id, &next)
+		err := tx.scan(ctx, "insert into logs ("+keyColumns+", oldest, next) values (?, ?, ?, ?, ?, ?, 1, ?) on conflict ("+keyColumns+
+			") do update set next = next + ? returning id, next", keyParts(log, 1+len(entries), len(entries)), &id, &next)
 		if err != nil {
 			return err
 		}
 		first = next - int64(len(entries))
 		now := db.now().UnixMilli()
 		for i, data := range entries {
-			if _, err := tx.ExecContext(ctx, "insert into entries (log_id, position, at, data) values (?, ?, ?, ?)", id, first+int64(i), now, orEmpty(data)); err != nil {
+			if err := tx.exec(ctx, "insert into entries (log_id, position, at, data) values (?, ?, ?, ?)", id, first+int64(i), now, orEmpty(data)); err != nil {
 				return err
 			}
 		}
@@ -63,7 +63,7 @@ func (db *DB) Read(ctx context.Context, log store.Key, from store.Offset, limit 
 	if db.closed.Load() {
 		return nil, store.ErrClosed
 	}
-	rows, err := db.read.QueryContext(ctx, "select position, at, data from entries where log_id = (select id from logs"+ofKey+") and position >= ? order by position limit ?",
+	rows, err := db.reads.query(ctx, "select position, at, data from entries where log_id = (select id from logs"+ofKey+") and position >= ? order by position limit ?",
 		keyParts(log, int64(from), store.PageSize(limit))...)
 	if err != nil {
 		return nil, db.fault(err)
@@ -87,17 +87,17 @@ func (db *DB) Trim(ctx context.Context, log store.Key, before store.Offset) erro
 	if err := log.Check(); err != nil {
 		return err
 	}
-	return db.transaction(ctx, func(tx *sql.Tx) error {
+	return db.transaction(ctx, func(ctx context.Context, tx *tx) error {
 		var id, oldest int64
-		err := tx.QueryRowContext(ctx, "update logs set oldest = max(oldest, min(next, ?))"+ofKey+" returning id, oldest",
-			append([]any{int64(before)}, keyParts(log)...)...).Scan(&id, &oldest)
+		err := tx.scan(ctx, "update logs set oldest = max(oldest, min(next, ?))"+ofKey+" returning id, oldest",
+			append([]any{int64(before)}, keyParts(log)...), &id, &oldest)
 		if errors.Is(err, sql.ErrNoRows) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		_, err = tx.ExecContext(ctx, "delete from entries where log_id = ? and position < ?", id, oldest)
+		err = tx.exec(ctx, "delete from entries where log_id = ? and position < ?", id, oldest)
 		return err
 	})
 }
@@ -111,7 +111,7 @@ func (db *DB) Extent(ctx context.Context, log store.Key) (store.Extent, error) {
 		return store.Extent{}, store.ErrClosed
 	}
 	e := store.Extent{First: 1, Next: 1}
-	err := db.read.QueryRowContext(ctx, "select oldest, next from logs"+ofKey, keyParts(log)...).Scan(&e.First, &e.Next)
+	err := db.reads.scan(ctx, "select oldest, next from logs"+ofKey, keyParts(log), &e.First, &e.Next)
 	if errors.Is(err, sql.ErrNoRows) {
 		err = nil
 	}

@@ -39,6 +39,8 @@ const (
 // DB is a store in a SQLite database.
 type DB struct {
 	write, read *sql.DB
+	reads       statements
+	commits     committer
 	now         func() time.Time
 	writes      atomic.Uint64
 	closed      atomic.Bool
@@ -106,10 +108,15 @@ func open(ctx context.Context, path string, query url.Values, opts *Options) (*D
 	if err := db.prepare(ctx); err != nil {
 		return nil, errors.Join(fmt.Errorf("sqlstore: opening %s: %w", filepath.Base(path), err), db.write.Close())
 	}
-	query.Set("_txlock", "deferred")
 	if db.read, err = pool(name, o.Readers); err != nil {
 		return nil, errors.Join(err, db.write.Close())
 	}
+	conn, err := db.write.Conn(ctx)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("sqlstore: %w", err), db.Close())
+	}
+	db.reads.db = db.read
+	db.commits.db, db.commits.tx = db, &tx{conn: conn, ready: map[string]*sql.Stmt{}}
 	return db, nil
 }
 
@@ -125,61 +132,44 @@ func pool(name string, size int) (*sql.DB, error) {
 	return db, nil
 }
 
-// Close closes the database. Calls that run end first.
+// Close closes the database. Writes that were handed in end first.
 func (db *DB) Close() error {
-	if db.closed.Swap(true) {
+	if db.commits.close() {
 		return nil
 	}
-	return errors.Join(db.read.Close(), db.write.Close())
-}
-
-// transaction runs work in a transaction that writes. When it returns nil, the
-// work is on the disk.
-func (db *DB) transaction(ctx context.Context, work func(tx *sql.Tx) error) error {
-	if db.closed.Load() {
-		return store.ErrClosed
+	db.commits.ended.Wait()
+	var fault error
+	if t := db.commits.tx; t != nil {
+		fault = t.close()
 	}
-	tx, err := db.write.BeginTx(ctx, nil)
-	if err != nil {
-		return db.fault(err)
-	}
-	defer func() { _ = tx.Rollback() }() // without effect after Commit
-	if err := work(tx); err != nil {
-		return db.fault(err)
-	}
-	if db.writes.Add(1)%sweepEvery == 0 {
-		if err := db.removeExpired(ctx, tx); err != nil {
-			return db.fault(err)
-		}
-	}
-	return db.fault(tx.Commit())
+	return errors.Join(fault, db.read.Close(), db.write.Close())
 }
 
 // fault names an error of the database, and tells that it was closed meanwhile.
 func (db *DB) fault(err error) error {
-	switch {
-	case err == nil:
+	if err == nil {
 		return nil
-	case db.closed.Load():
-		return store.ErrClosed
 	}
 	for _, known := range []error{store.ErrNotFound, store.ErrConflict, store.ErrInvalid, store.ErrTooLarge, store.ErrLeaseHeld,
-		store.ErrLeaseLost, context.Canceled, context.DeadlineExceeded} {
+		store.ErrLeaseLost, store.ErrClosed, context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, known) {
 			return err
 		}
+	}
+	if db.closed.Load() {
+		return store.ErrClosed
 	}
 	return fmt.Errorf("sqlstore: %w", err)
 }
 
 // removeExpired removes a bounded number of rows that no reader sees any more.
-func (db *DB) removeExpired(ctx context.Context, tx *sql.Tx) error {
+func (db *DB) removeExpired(ctx context.Context, tx *tx) error {
 	now := db.now().UnixMilli()
 	for _, statement := range []string{
 		"delete from records where rowid in (select rowid from records where expires > 0 and expires <= ? limit 256)",
 		"delete from leases where rowid in (select rowid from leases where expires <= ? limit 256)",
 	} {
-		if _, err := tx.ExecContext(ctx, statement, now); err != nil {
+		if err := tx.exec(ctx, statement, now); err != nil {
 			return err
 		}
 	}

@@ -38,10 +38,10 @@ func (db *DB) Get(ctx context.Context, key store.Key) (store.Record, error) {
 	if db.closed.Load() {
 		return store.Record{}, store.ErrClosed
 	}
-	row := db.read.QueryRowContext(ctx, "select value, revision, expires, due from records"+ofKey+isLive, keyParts(key, db.now().UnixMilli())...)
 	r := store.Record{Key: key}
 	var expires, due int64
-	err := row.Scan(&r.Value, &r.Revision, &expires, &due)
+	err := db.reads.scan(ctx, "select value, revision, expires, due from records"+ofKey+isLive, keyParts(key, db.now().UnixMilli()),
+		&r.Value, &r.Revision, &expires, &due)
 	if errors.Is(err, sql.ErrNoRows) {
 		return store.Record{}, store.ErrNotFound
 	}
@@ -55,7 +55,7 @@ func (db *DB) Apply(ctx context.Context, b store.Batch) ([]store.Revision, error
 		return nil, err
 	}
 	var revisions []store.Revision
-	err := db.transaction(ctx, func(tx *sql.Tx) error {
+	err := db.transaction(ctx, func(ctx context.Context, tx *tx) error {
 		if err := db.checkBatch(ctx, tx, b); err != nil {
 			return err
 		}
@@ -69,7 +69,7 @@ func (db *DB) Apply(ctx context.Context, b store.Batch) ([]store.Revision, error
 	return revisions, nil
 }
 
-func (db *DB) checkBatch(ctx context.Context, tx *sql.Tx, b store.Batch) error {
+func (db *DB) checkBatch(ctx context.Context, tx *tx, b store.Batch) error {
 	for _, l := range b.Holding {
 		if err := db.checkLease(ctx, tx, l); err != nil {
 			return err
@@ -89,12 +89,12 @@ func (db *DB) checkBatch(ctx context.Context, tx *sql.Tx, b store.Batch) error {
 }
 
 // checkRevision returns ErrConflict unless the condition holds.
-func (db *DB) checkRevision(ctx context.Context, tx *sql.Tx, key store.Key, condition store.Revision) error {
+func (db *DB) checkRevision(ctx context.Context, tx *tx, key store.Key, condition store.Revision) error {
 	if condition == store.Any {
 		return nil
 	}
 	have := store.Absent
-	err := tx.QueryRowContext(ctx, "select revision from records"+ofKey+isLive, keyParts(key, db.now().UnixMilli())...).Scan(&have)
+	err := tx.scan(ctx, "select revision from records"+ofKey+isLive, keyParts(key, db.now().UnixMilli()), &have)
 	if err != nil && !errors.Is(err, sql.ErrNoRows) {
 		return err
 	}
@@ -107,7 +107,7 @@ func (db *DB) checkRevision(ctx context.Context, tx *sql.Tx, key store.Key, cond
 const upsert = "insert into records (" + allColumns + ") values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (" + keyColumns + ") do update set " +
 	"value = excluded.value, revision = excluded.revision, expires = excluded.expires, due = excluded.due"
 
-func writeAll(ctx context.Context, tx *sql.Tx, writes []store.Write) ([]store.Revision, error) {
+func writeAll(ctx context.Context, tx *tx, writes []store.Write) ([]store.Revision, error) {
 	if len(writes) == 0 {
 		return nil, nil
 	}
@@ -118,10 +118,10 @@ func writeAll(ctx context.Context, tx *sql.Tx, writes []store.Write) ([]store.Re
 	revisions := make([]store.Revision, len(writes))
 	for i, w := range writes {
 		if w.Delete {
-			_, err = tx.ExecContext(ctx, "delete from records"+ofKey, keyParts(w.Key)...)
+			err = tx.exec(ctx, "delete from records"+ofKey, keyParts(w.Key)...)
 		} else {
 			revisions[i] = store.Revision(last - int64(len(writes)-1-i))
-			_, err = tx.ExecContext(ctx, upsert, keyParts(w.Key, orEmpty(w.Value), revisions[i], millis(w.Expires), millis(w.Due))...)
+			err = tx.exec(ctx, upsert, keyParts(w.Key, orEmpty(w.Value), revisions[i], millis(w.Expires), millis(w.Due))...)
 		}
 		if err != nil {
 			return nil, err
@@ -131,9 +131,9 @@ func writeAll(ctx context.Context, tx *sql.Tx, writes []store.Write) ([]store.Re
 }
 
 // count takes the next n numbers of a counter and returns the last of them.
-func count(ctx context.Context, tx *sql.Tx, counter string, n int) (int64, error) {
+func count(ctx context.Context, tx *tx, counter string, n int) (int64, error) {
 	var last int64
-	err := tx.QueryRowContext(ctx, "update counters set value = value + ? where name = ? returning value", n, counter).Scan(&last)
+	err := tx.scan(ctx, "update counters set value = value + ? where name = ? returning value", []any{n, counter}, &last)
 	return last, err
 }
 
@@ -208,7 +208,7 @@ func (db *DB) page(ctx context.Context, query string, args []any, limit int) (st
 	if db.closed.Load() {
 		return store.Page{}, store.ErrClosed
 	}
-	rows, err := db.read.QueryContext(ctx, query, append(args, limit+1)...)
+	rows, err := db.reads.query(ctx, query, append(args, limit+1)...)
 	if err != nil {
 		return store.Page{}, db.fault(err)
 	}

@@ -1,0 +1,76 @@
+package sqlstore_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+
+	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/store"
+	"github.com/toolcrib/toolcrib/store/sqlstore"
+)
+
+func benchKey(n int64) store.Key {
+	id := identity.Identity{TenantID: "acme", UserID: "ada", SessionID: "s1"}
+	return store.Key{Collection: "bench", Owner: store.Session(id), Name: fmt.Sprint("key", n%5000)}
+}
+
+func benchDB(b *testing.B) *sqlstore.DB {
+	b.Helper()
+	db, err := sqlstore.Open(b.Context(), filepath.Join(b.TempDir(), "bench.db"), nil)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() { _ = db.Close() })
+	return db
+}
+
+func BenchmarkPut(b *testing.B) {
+	db, value := benchDB(b), make([]byte, 300)
+	var n int64
+	for b.Loop() {
+		n++
+		if _, err := store.Put(b.Context(), db, benchKey(n), value, store.Any); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkPutByMany(b *testing.B) {
+	db, value := benchDB(b), make([]byte, 300)
+	var n atomic.Int64
+	b.SetParallelism(32)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			if _, err := store.Put(b.Context(), db, benchKey(n.Add(1)), value, store.Any); err != nil {
+				b.Error(err)
+			}
+		}
+	})
+}
+
+func BenchmarkGet(b *testing.B) {
+	db := benchDB(b)
+	for n := range int64(5000) {
+		if _, err := store.Put(b.Context(), db, benchKey(n), make([]byte, 300), store.Any); err != nil {
+			b.Fatal(err)
+		}
+	}
+	var n int64
+	for b.Loop() {
+		n++
+		if _, err := db.Get(b.Context(), benchKey(n)); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func BenchmarkAppend(b *testing.B) {
+	db, value := benchDB(b), make([]byte, 300)
+	for b.Loop() {
+		if _, err := db.Append(b.Context(), benchKey(1), value); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

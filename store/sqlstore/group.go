@@ -1,0 +1,251 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"sync"
+
+	"github.com/toolcrib/toolcrib/store"
+)
+
+// maxGroup bounds how many callers' work is committed at once.
+const maxGroup = 64
+
+// committer commits the work of callers. Bringing a commit to the disk takes much
+// longer than the work in it, so whatever callers want while one commit is on its
+// way goes into the next one together.
+type committer struct {
+	db *DB
+	tx *tx // of the goroutine that runs
+
+	mu      sync.Mutex
+	waiting []*job
+	running bool
+	ended   sync.WaitGroup
+}
+
+// job is what one caller wants to be written.
+type job struct {
+	work func(ctx context.Context, tx *tx) error
+	done chan error
+}
+
+// tx is the connection that writes, with its statements. One goroutine uses it at
+// a time.
+type tx struct {
+	conn  *sql.Conn
+	ready map[string]*sql.Stmt
+}
+
+// statement returns a query's statement, which is prepared once.
+func (t *tx) statement(ctx context.Context, query string) (*sql.Stmt, error) {
+	if stmt, ok := t.ready[query]; ok {
+		return stmt, nil
+	}
+	stmt, err := t.conn.PrepareContext(ctx, query)
+	if err == nil {
+		t.ready[query] = stmt
+	}
+	return stmt, err
+}
+
+func (t *tx) exec(ctx context.Context, query string, args ...any) error {
+	stmt, err := t.statement(ctx, query)
+	if err != nil {
+		return err
+	}
+	_, err = stmt.ExecContext(ctx, args...)
+	return err
+}
+
+// scan runs a query for one row.
+func (t *tx) scan(ctx context.Context, query string, args []any, into ...any) error {
+	stmt, err := t.statement(ctx, query)
+	if err != nil {
+		return err
+	}
+	return stmt.QueryRowContext(ctx, args...).Scan(into...)
+}
+
+// close returns the connection.
+func (t *tx) close() error {
+	faults := make([]error, 0, len(t.ready)+1)
+	for _, stmt := range t.ready {
+		faults = append(faults, stmt.Close())
+	}
+	return errors.Join(append(faults, t.conn.Close())...)
+}
+
+// transaction runs work in a transaction that writes, possibly together with the
+// work of others, which does not see whether this fails. When it returns nil, the
+// work is on the disk. Work that has begun is not interrupted by ctx.
+func (db *DB) transaction(ctx context.Context, work func(ctx context.Context, tx *tx) error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	j := &job{work: work, done: make(chan error, 1)}
+	if !db.commits.add(j) {
+		return store.ErrClosed
+	}
+	select {
+	case err := <-j.done:
+		return db.fault(err)
+	case <-ctx.Done():
+	}
+	if db.commits.withdraw(j) {
+		return ctx.Err()
+	}
+	return db.fault(<-j.done)
+}
+
+// add hands in a job, and reports false when the database is closed.
+func (c *committer) add(j *job) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.db.closed.Load() {
+		return false
+	}
+	c.waiting = append(c.waiting, j)
+	if !c.running {
+		c.running = true
+		c.ended.Go(c.run)
+	}
+	return true
+}
+
+// close refuses further jobs, and reports whether they were refused already.
+func (c *committer) close() (already bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.db.closed.Swap(true)
+}
+
+// withdraw takes a job back, and reports false when it has begun.
+func (c *committer) withdraw(j *job) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, w := range c.waiting {
+		if w == j {
+			c.waiting = append(c.waiting[:i:i], c.waiting[i+1:]...)
+			return true
+		}
+	}
+	return false
+}
+
+// next takes the jobs of the next commit.
+func (c *committer) next() []*job {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	n := min(len(c.waiting), maxGroup)
+	group := c.waiting[:n:n]
+	c.waiting = c.waiting[n:]
+	return group
+}
+
+// idle reports whether there is nothing to do, and the goroutine ends.
+func (c *committer) idle() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.running = len(c.waiting) > 0
+	return !c.running
+}
+
+func (c *committer) run() {
+	ctx := context.Background()
+	for !c.idle() {
+		err := c.tx.exec(ctx, "begin immediate")
+		// Jobs that were handed in while this waited for another process
+		// belong to this commit too.
+		group := c.next()
+		if err != nil {
+			answer(group, nil, err)
+			continue
+		}
+		c.commit(ctx, group)
+	}
+}
+
+// commit does the jobs and tells their callers when the work is on the disk.
+func (c *committer) commit(ctx context.Context, group []*job) {
+	faults := make([]error, len(group))
+	broken := error(nil)
+	for i := 0; i < len(group) && broken == nil; i++ {
+		faults[i], broken = c.tx.attempt(ctx, group[i])
+	}
+	if broken == nil && c.db.writes.Add(uint64(len(group)))%sweepEvery < uint64(len(group)) {
+		broken = c.db.removeExpired(ctx, c.tx)
+	}
+	if broken == nil {
+		broken = c.tx.exec(ctx, "commit")
+	}
+	if broken != nil {
+		_ = c.tx.exec(ctx, "rollback") // there may be nothing left to undo
+	}
+	answer(group, faults, broken)
+}
+
+// attempt does one job, and undoes it when it fails. The second error says that
+// the transaction itself is broken.
+func (t *tx) attempt(ctx context.Context, j *job) (fault, broken error) {
+	if err := t.exec(ctx, "savepoint job"); err != nil {
+		return nil, err
+	}
+	if fault = j.work(ctx, t); fault != nil {
+		if err := t.exec(ctx, "rollback to job"); err != nil {
+			return nil, fmt.Errorf("%w: %w", fault, err)
+		}
+	}
+	return fault, t.exec(ctx, "release job")
+}
+
+// answer tells each caller what came of its job, or that all failed.
+func answer(group []*job, faults []error, all error) {
+	for i, j := range group {
+		err := all
+		if err == nil {
+			err = faults[i]
+		}
+		j.done <- err
+	}
+}
+
+// statements are prepared once and used again.
+type statements struct {
+	db    *sql.DB
+	known sync.Map // of *sql.Stmt by query
+}
+
+// get returns a query's statement. Queries are put together from constants of
+// this package, and few; when two callers prepare one at once, one of the
+// statements stays unused until the database is closed.
+func (s *statements) get(ctx context.Context, query string) (*sql.Stmt, error) {
+	if known, ok := s.known.Load(query); ok {
+		return known.(*sql.Stmt), nil
+	}
+	stmt, err := s.db.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	kept, _ := s.known.LoadOrStore(query, stmt)
+	return kept.(*sql.Stmt), nil
+}
+
+func (s *statements) query(ctx context.Context, query string, args ...any) (*sql.Rows, error) {
+	stmt, err := s.get(ctx, query)
+	if err != nil {
+		return nil, err
+	}
+	return stmt.QueryContext(ctx, args...)
+}
+
+// scan runs a query for one row.
+func (s *statements) scan(ctx context.Context, query string, args []any, into ...any) error {
+	stmt, err := s.get(ctx, query)
+	if err != nil {
+		return err
+	}
+	return stmt.QueryRowContext(ctx, args...).Scan(into...)
+}
