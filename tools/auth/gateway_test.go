@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/internal/oauthtest"
 )
 
 var (
@@ -75,13 +76,13 @@ func newGate(t *testing.T) *gate {
 
 // client returns a client of the service, with the parts of cfg that the test
 // sets.
-func (g *gate) client(t *testing.T, w *world, cfg Config) (*http.Client, *Upstream) {
+func (g *gate) client(t *testing.T, w *oauthtest.World, cfg Config) (*http.Client, *Upstream) {
 	t.Helper()
 	if cfg.Source == "" {
 		cfg.Source = "service"
 	}
 	if cfg.Resource == "" {
-		cfg.Resource = w.service.URL + "/mcp"
+		cfg.Resource = w.Service.URL + "/mcp"
 	}
 	u, err := g.Upstream(&cfg)
 	if err != nil {
@@ -113,18 +114,18 @@ func post(t *testing.T, c *http.Client, url string, who identity.Identity) (stat
 }
 
 // welcome fails the test unless the service takes a request.
-func welcome(t *testing.T, c *http.Client, w *world, who identity.Identity) {
+func welcome(t *testing.T, c *http.Client, w *oauthtest.World, who identity.Identity) {
 	t.Helper()
-	if status, body, err := post(t, c, w.service.URL+"/mcp", who); err != nil || status != 200 || body != "welcome" {
+	if status, body, err := post(t, c, w.Service.URL+"/mcp", who); err != nil || status != 200 || body != "welcome" {
 		t.Fatalf("the service answered %d %q, %v", status, body, err)
 	}
 }
 
 // needsPerson fails the test unless a request needs a person, and returns where
 // who can agree.
-func needsPerson(t *testing.T, c *http.Client, w *world, who identity.Identity) (string, *RequiredError) {
+func needsPerson(t *testing.T, c *http.Client, w *oauthtest.World, who identity.Identity) (string, *RequiredError) {
 	t.Helper()
-	_, _, err := post(t, c, w.service.URL+"/mcp", who)
+	_, _, err := post(t, c, w.Service.URL+"/mcp", who)
 	required, ok := errors.AsType[*RequiredError](err)
 	if !ok {
 		t.Fatalf("the request gave %v, want that a person is needed", err)

@@ -13,12 +13,13 @@ import (
 	"testing"
 
 	"github.com/toolcrib/toolcrib/internal/netguard"
+	"github.com/toolcrib/toolcrib/internal/oauthtest"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
 // The token is for one origin, whatever a server sends its client to.
 func TestTheTokenStaysAtItsOrigin(t *testing.T) {
-	w, g := newWorld(t), newGate(t)
+	w, g := oauthtest.New(t), newGate(t)
 	var leaked []string
 	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		leaked = append(leaked, r.Header.Get("Authorization"))
@@ -41,14 +42,14 @@ func TestTheTokenStaysAtItsOrigin(t *testing.T) {
 
 // What a request brings arrives whole when it is sent again.
 func TestTheBodyIsSentAgain(t *testing.T) {
-	w, g := newWorld(t), newGate(t)
+	w, g := oauthtest.New(t), newGate(t)
 	c, _ := g.client(t, w, machine(w))
 	welcome(t, c, w, bob)
-	if !slices.Equal(w.bodies, []string{"hello"}) {
-		t.Errorf("the service got %q", w.bodies)
+	if !slices.Equal(w.Bodies, []string{"hello"}) {
+		t.Errorf("the service got %q", w.Bodies)
 	}
-	w.expire()
-	req, _ := http.NewRequest(http.MethodPost, w.service.URL+"/mcp", struct{ *strings.Reader }{strings.NewReader("once")})
+	w.Expire()
+	req, _ := http.NewRequest(http.MethodPost, w.Service.URL+"/mcp", struct{ *strings.Reader }{strings.NewReader("once")})
 	resp, err := c.Do(req)
 	if err != nil || resp.StatusCode != 401 {
 		t.Fatalf("a body that cannot be sent again: %v %v", resp, err)
@@ -58,28 +59,28 @@ func TestTheBodyIsSentAgain(t *testing.T) {
 
 func TestWhatIsRefused(t *testing.T) {
 	for name, tc := range map[string]struct {
-		set  func(w *world, c *Config)
+		set  func(w *oauthtest.World, c *Config)
 		want string
 	}{
-		"metadata of another service": {func(w *world, _ *Config) { w.resource = "https://evil.example/mcp" }, "those of another one, https://evil.example/mcp"},
-		"metadata of a sibling":       {func(w *world, _ *Config) { w.resource = w.service.URL + "/mcp2" }, "those of another one"},
-		"metadata of another server":  {func(w *world, _ *Config) { w.issuer = "https://evil.example" }, "those of another one, https://evil.example"},
-		"a server without PKCE":       {func(w *world, _ *Config) { w.noPKCE = true }, "PKCE"},
-		"credentials for another server": {func(_ *world, c *Config) {
+		"metadata of another service": {func(w *oauthtest.World, _ *Config) { w.Resource = "https://evil.example/mcp" }, "those of another one, https://evil.example/mcp"},
+		"metadata of a sibling":       {func(w *oauthtest.World, _ *Config) { w.Resource = w.Service.URL + "/mcp2" }, "those of another one"},
+		"metadata of another server":  {func(w *oauthtest.World, _ *Config) { w.Issuer = "https://evil.example" }, "those of another one, https://evil.example"},
+		"a server without PKCE":       {func(w *oauthtest.World, _ *Config) { w.NoPKCE = true }, "PKCE"},
+		"credentials for another server": {func(_ *oauthtest.World, c *Config) {
 			c.Client, c.Issuer = Client{ID: "me", Secret: "s"}, "https://login.example"
 		}, "registered with https://login.example"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, g := newWorld(t), newGate(t)
+			w, g := oauthtest.New(t), newGate(t)
 			var cfg Config
 			tc.set(w, &cfg)
 			c, _ := g.client(t, w, cfg)
-			_, _, err := post(t, c, w.service.URL+"/mcp", ada)
+			_, _, err := post(t, c, w.Service.URL+"/mcp", ada)
 			var te *tools.Error
 			if !errors.As(err, &te) || te.Class != tools.ErrClassPermanent || !strings.Contains(te.Message, tc.want) {
 				t.Errorf("the request gave %v, want %q", err, tc.want)
 			}
-			if len(w.requests)+len(w.clients)+len(w.asked) > 0 {
+			if len(w.Requests)+len(w.Clients)+len(w.Asked) > 0 {
 				t.Error("the server was used")
 			}
 		})
@@ -160,22 +161,22 @@ func TestCovers(t *testing.T) {
 
 // A server that says everything again that it was told.
 func TestSecretsStayHidden(t *testing.T) {
-	w, g := newWorld(t), newGate(t)
-	w.answers = func(form url.Values, out http.ResponseWriter) bool {
-		writeJSON(out, 400, map[string]string{"error": "invalid_request", "error_description": fmt.Sprint(form)})
+	w, g := oauthtest.New(t), newGate(t)
+	w.Answers = func(form url.Values, out http.ResponseWriter) bool {
+		oauthtest.WriteJSON(out, 400, map[string]string{"error": "invalid_request", "error_description": fmt.Sprint(form)})
 		return true
 	}
 	var shown strings.Builder
 	cfg := machine(w)
 	cfg.Client = Client{ID: "me", Secret: "top-secret", Method: methodPost}
 	c, _ := g.client(t, w, cfg)
-	_, _, err := post(t, c, w.service.URL+"/mcp", bob)
+	_, _, err := post(t, c, w.Service.URL+"/mcp", bob)
 	fmt.Fprintf(&shown, "%v %+v %#v\n", err, err, err)
 	var te *tools.Error
 	if errors.As(err, &te) {
 		fmt.Fprintf(&shown, "%s %+v\n", te.SafeMessage(), te.Err)
 	}
-	person, u := g.client(t, w, Config{Source: "person", Client: Client{ID: "you", Secret: "top-secret"}, Issuer: w.server.URL})
+	person, u := g.client(t, w, Config{Source: "person", Client: Client{ID: "you", Secret: "top-secret"}, Issuer: w.Server.URL})
 	link, _ := needsPerson(t, person, w, ada)
 	_, page := browse(t, link)
 	shown.WriteString(page + g.log.String())
@@ -183,7 +184,7 @@ func TestSecretsStayHidden(t *testing.T) {
 	fmt.Fprintf(&shown, "%v %+v %#v %s\n", token, token, token, token)
 	fmt.Fprintf(&shown, "%v %+v %#v %v %#v\n", token.Client, token.Client, token.Client, token.Client.Key, token.Client.Key)
 	slog.New(slog.NewJSONHandler(&shown, nil)).Info("x", "token", token, "client", token.Client, "key", token.Client.Key, "pointer", &token)
-	for _, form := range w.requests {
+	for _, form := range w.Requests {
 		for _, name := range []string{"code", "code_verifier", "client_secret"} {
 			if v := form.Get(name); v != "" && strings.Contains(shown.String(), v) {
 				t.Errorf("%s is shown:\n%s", name, shown.String())
@@ -193,8 +194,8 @@ func TestSecretsStayHidden(t *testing.T) {
 	if strings.Contains(shown.String(), "top-secret") {
 		t.Errorf("the secret is shown:\n%s", shown.String())
 	}
-	if len(w.requests) != 2 || u == nil {
-		t.Errorf("%d token requests", len(w.requests))
+	if len(w.Requests) != 2 || u == nil {
+		t.Errorf("%d token requests", len(w.Requests))
 	}
 }
 
@@ -222,19 +223,19 @@ func TestConfigurationFaults(t *testing.T) {
 
 // Without an identity where one is demanded nothing is sent.
 func TestIdentityIsDemanded(t *testing.T) {
-	w := newWorld(t)
-	u, err := NewBroker(nil).Upstream(&Config{Source: "service", Resource: w.service.URL + "/mcp", Binding: PerUser})
+	w := oauthtest.New(t)
+	u, err := NewBroker(nil).Upstream(&Config{Source: "service", Resource: w.Service.URL + "/mcp", Binding: PerUser})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = u.Transport(nil).RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, w.service.URL+"/mcp", nil))
+	_, err = u.Transport(nil).RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, w.Service.URL+"/mcp", nil))
 	if !errors.Is(err, tools.ErrIdentityRequired) {
 		t.Errorf("%v", err)
 	}
 }
 
 func TestRevoke(t *testing.T) {
-	w, g := newWorld(t), newGate(t)
+	w, g := oauthtest.New(t), newGate(t)
 	c, u := g.client(t, w, Config{Binding: PerUser})
 	link, _ := needsPerson(t, c, w, ada)
 	agree(t, link)
@@ -251,13 +252,13 @@ func TestRevoke(t *testing.T) {
 
 // A store that fails is told of, and not taken for one without a token.
 func TestAStoreThatFails(t *testing.T) {
-	w := newWorld(t)
+	w := oauthtest.New(t)
 	b := NewBroker(&Options{Store: brokenStore{}})
-	u, err := b.Upstream(&Config{Source: "service", Resource: w.service.URL + "/mcp"})
+	u, err := b.Upstream(&Config{Source: "service", Resource: w.Service.URL + "/mcp"})
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = u.Transport(nil).RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, w.service.URL+"/mcp", nil))
+	_, err = u.Transport(nil).RoundTrip(httptest.NewRequestWithContext(t.Context(), http.MethodGet, w.Service.URL+"/mcp", nil))
 	if te, ok := errors.AsType[*tools.Error](err); !ok || te.Class != tools.ErrClassTransient || !strings.Contains(te.Message, "cannot be read") {
 		t.Errorf("%v", err)
 	}

@@ -14,14 +14,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/internal/oauthtest"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
 // What goes over the wire when a person agrees is checked by the server of the
 // test: PKCE, the address to come back to, and the resource.
 func TestAPersonAgrees(t *testing.T) {
-	w, g := newWorld(t), newGate(t)
-	w.listed, w.supported, w.sendsIss, w.iss = []string{"read"}, []string{"read", "offline_access"}, true, func(s string) string { return s }
+	w, g := oauthtest.New(t), newGate(t)
+	w.Listed, w.Supported, w.SendsIss, w.Iss = []string{"read"}, []string{"read", "offline_access"}, true, func(s string) string { return s }
 	c, u := g.client(t, w, Config{})
 	link, required := needsPerson(t, c, w, ada)
 	var te *tools.Error
@@ -34,17 +35,17 @@ func TestAPersonAgrees(t *testing.T) {
 	agree(t, link)
 	welcome(t, c, w, ada)
 	welcome(t, c, w, bob) // the token is everybody's
-	if len(w.asked) != 1 || len(w.clients) != 1 || w.count("authorization_code") != 1 {
-		t.Fatalf("%d authorization requests, %d registrations, token requests %v", len(w.asked), len(w.clients), w.requests)
+	if len(w.Asked) != 1 || len(w.Clients) != 1 || w.Count("authorization_code") != 1 {
+		t.Fatalf("%d authorization requests, %d registrations, token requests %v", len(w.Asked), len(w.Clients), w.Requests)
 	}
-	if got := w.asked[0]; got.Get("scope") != "read offline_access" || got.Get("resource") != w.service.URL+"/mcp" || got.Get("state") == "" {
+	if got := w.Asked[0]; got.Get("scope") != "read offline_access" || got.Get("resource") != w.Service.URL+"/mcp" || got.Get("state") == "" {
 		t.Errorf("the authorization request was %v", got)
 	}
-	if diff := cmp.Diff([]any{"authorization_code", "refresh_token"}, w.clients[0]["grant_types"]); diff != "" {
+	if diff := cmp.Diff([]any{"authorization_code", "refresh_token"}, w.Clients[0]["grant_types"]); diff != "" {
 		t.Error(diff)
 	}
-	if w.clients[0]["application_type"] != "native" || w.clients[0]["token_endpoint_auth_method"] != "none" {
-		t.Errorf("registered %v", w.clients[0])
+	if w.Clients[0]["application_type"] != "native" || w.Clients[0]["token_endpoint_auth_method"] != "none" {
+		t.Errorf("registered %v", w.Clients[0])
 	}
 	if !slices.Equal(g.done, []string{"service"}) {
 		t.Errorf("told of %v", g.done)
@@ -55,9 +56,9 @@ func TestAPersonAgrees(t *testing.T) {
 }
 
 func TestAwait(t *testing.T) {
-	w, g := newWorld(t), newGate(t)
+	w, g := oauthtest.New(t), newGate(t)
 	c, _ := g.client(t, w, Config{})
-	w.denies = true
+	w.Denies = true
 	link, required := needsPerson(t, c, w, ada)
 	await := func() chan error {
 		ended := make(chan error, 1)
@@ -85,7 +86,7 @@ func TestAwait(t *testing.T) {
 		}
 		break
 	}
-	w.denies = false
+	w.Denies = false
 	ended = await()
 	agree(t, link)
 	if err := <-ended; err != nil {
@@ -97,7 +98,7 @@ func TestAwait(t *testing.T) {
 }
 
 func TestCloseGivesUp(t *testing.T) {
-	w, g := newWorld(t), newGate(t)
+	w, g := oauthtest.New(t), newGate(t)
 	c, u := g.client(t, w, Config{})
 	link, required := needsPerson(t, c, w, ada)
 	u.Close()
@@ -124,7 +125,7 @@ func TestOwners(t *testing.T) {
 		{PerSession, []identity.Identity{{}}, []identity.Identity{{TenantID: "acme", UserID: "ada", SessionID: "s9"}, bob, eve}},
 	} {
 		t.Run(string(tc.binding), func(t *testing.T) {
-			w, g := newWorld(t), newGate(t)
+			w, g := oauthtest.New(t), newGate(t)
 			c, _ := g.client(t, w, Config{Binding: tc.binding})
 			link, _ := needsPerson(t, c, w, ada)
 			agree(t, link)
@@ -146,7 +147,7 @@ func TestOnlyTheOwnerAuthorizes(t *testing.T) {
 		Global: {bob, eve}, PerTenant: {bob, eve}, PerUser: {bob, eve}, PerSession: {bob, eve},
 	} {
 		t.Run(string(binding), func(t *testing.T) {
-			w, g := newWorld(t), newGate(t)
+			w, g := oauthtest.New(t), newGate(t)
 			c, _ := g.client(t, w, Config{Binding: binding})
 			link, required := needsPerson(t, c, w, ada)
 			for _, who := range others {
@@ -161,7 +162,7 @@ func TestOnlyTheOwnerAuthorizes(t *testing.T) {
 			if required.AuthorizationURL(t.Context()) != "" {
 				t.Error("nobody is told a link")
 			}
-			if len(w.asked) != 0 {
+			if len(w.Asked) != 0 {
 				t.Error("the authorization server was asked")
 			}
 		})
@@ -190,7 +191,7 @@ func callback(t *testing.T, link string) (*http.Client, string) {
 }
 
 func TestAttemptsAreBoundAndUsedOnce(t *testing.T) {
-	w, g := newWorld(t), newGate(t)
+	w, g := oauthtest.New(t), newGate(t)
 	c, _ := g.client(t, w, Config{Binding: PerUser})
 	link, _ := needsPerson(t, c, w, ada)
 
@@ -225,7 +226,7 @@ func TestAttemptsAreBoundAndUsedOnce(t *testing.T) {
 	if status, _ := visit(t, browser, foreign.String()); status != http.StatusBadRequest {
 		t.Errorf("a state that nobody gave leads to %d", status)
 	}
-	if w.count("authorization_code") != 0 {
+	if w.Count("authorization_code") != 0 {
 		t.Fatal("a code was traded")
 	}
 	if status, _ := visit(t, browser, back); status != 200 {
@@ -234,8 +235,8 @@ func TestAttemptsAreBoundAndUsedOnce(t *testing.T) {
 	if status, _ := visit(t, browser, back); status != http.StatusBadRequest {
 		t.Errorf("the same way twice leads to %d", status)
 	}
-	if w.count("authorization_code") != 1 {
-		t.Errorf("%d codes were traded", w.count("authorization_code"))
+	if w.Count("authorization_code") != 1 {
+		t.Errorf("%d codes were traded", w.Count("authorization_code"))
 	}
 }
 
@@ -257,13 +258,13 @@ func TestIssuerOfTheResponse(t *testing.T) {
 		"nothing where it is sent": {false, func(string) string { return "" }, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, g := newWorld(t), newGate(t)
-			w.sendsIss, w.iss = tc.advertised, tc.iss
+			w, g := oauthtest.New(t), newGate(t)
+			w.SendsIss, w.Iss = tc.advertised, tc.iss
 			c, _ := g.client(t, w, Config{})
 			link, _ := needsPerson(t, c, w, ada)
 			status, page := browse(t, link)
-			if good := status == 200; good != tc.good || good != (w.count("authorization_code") == 1) {
-				t.Errorf("the browser came to %d %s; codes traded: %d", status, page, w.count("authorization_code"))
+			if good := status == 200; good != tc.good || good != (w.Count("authorization_code") == 1) {
+				t.Errorf("the browser came to %d %s; codes traded: %d", status, page, w.Count("authorization_code"))
 			}
 		})
 	}

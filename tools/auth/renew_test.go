@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/internal/oauthtest"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -16,14 +17,14 @@ const callers = 50
 
 // together lets many callers go at one moment and fails the test unless the
 // service takes all of them.
-func together(t *testing.T, c *http.Client, w *world, who identity.Identity) {
+func together(t *testing.T, c *http.Client, w *oauthtest.World, who identity.Identity) {
 	t.Helper()
 	start := make(chan struct{})
 	var work sync.WaitGroup
 	for range callers {
 		work.Go(func() {
 			<-start
-			if status, body, err := post(t, c, w.service.URL+"/mcp", who); err != nil || status != 200 || body != "welcome" {
+			if status, body, err := post(t, c, w.Service.URL+"/mcp", who); err != nil || status != 200 || body != "welcome" {
 				t.Errorf("the service answered %d %q, %v", status, body, err)
 			}
 		})
@@ -49,54 +50,54 @@ func expired(t *testing.T, g *gate, u *Upstream) {
 
 // A refresh token is good once: a second request with it would be refused.
 func TestManyCallersRefreshOnce(t *testing.T) {
-	for name, end := range map[string]func(t *testing.T, g *gate, w *world, u *Upstream){
-		"by the clock":   func(t *testing.T, g *gate, _ *world, u *Upstream) { expired(t, g, u) },
-		"by the service": func(_ *testing.T, _ *gate, w *world, _ *Upstream) { w.expire() },
-		"by both":        func(t *testing.T, g *gate, w *world, u *Upstream) { expired(t, g, u); w.expire() },
+	for name, end := range map[string]func(t *testing.T, g *gate, w *oauthtest.World, u *Upstream){
+		"by the clock":   func(t *testing.T, g *gate, _ *oauthtest.World, u *Upstream) { expired(t, g, u) },
+		"by the service": func(_ *testing.T, _ *gate, w *oauthtest.World, _ *Upstream) { w.Expire() },
+		"by both":        func(t *testing.T, g *gate, w *oauthtest.World, u *Upstream) { expired(t, g, u); w.Expire() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, g := newWorld(t), newGate(t)
-			w.lifetime = 3600
+			w, g := oauthtest.New(t), newGate(t)
+			w.Lifetime = 3600
 			c, u := g.client(t, w, Config{Binding: PerUser})
 			link, _ := needsPerson(t, c, w, ada)
 			agree(t, link)
 			welcome(t, c, w, ada)
 			end(t, g, w, u)
 			together(t, c, w, ada)
-			if n := w.count("refresh_token"); n != 1 {
+			if n := w.Count("refresh_token"); n != 1 {
 				t.Errorf("%d refreshes", n)
 			}
-			if len(w.asked) != 1 {
-				t.Errorf("the person was asked %d times", len(w.asked))
+			if len(w.Asked) != 1 {
+				t.Errorf("the person was asked %d times", len(w.Asked))
 			}
 		})
 	}
 }
 
 func TestManyCallersObtainOneToken(t *testing.T) {
-	w, g := newWorld(t), newGate(t)
-	w.lifetime = 3600
+	w, g := oauthtest.New(t), newGate(t)
+	w.Lifetime = 3600
 	c, u := g.client(t, w, machine(w))
 	together(t, c, w, bob)
-	if n := w.count("client_credentials"); n != 1 {
+	if n := w.Count("client_credentials"); n != 1 {
 		t.Errorf("%d token requests", n)
 	}
 	expired(t, g, u)
 	together(t, c, w, bob)
-	if n := w.count("client_credentials"); n != 2 {
+	if n := w.Count("client_credentials"); n != 2 {
 		t.Errorf("%d token requests", n)
 	}
 }
 
 // Callers that give up do not end the request that others wait for.
 func TestWhoGivesUpLeavesTheRefreshToOthers(t *testing.T) {
-	w, g := newWorld(t), newGate(t)
+	w, g := oauthtest.New(t), newGate(t)
 	c, u := g.client(t, w, Config{Binding: PerUser})
 	link, _ := needsPerson(t, c, w, ada)
 	agree(t, link)
 	expired(t, g, u)
 	reached, goOn := make(chan struct{}), make(chan struct{})
-	w.refreshing = func(http.ResponseWriter) bool {
+	w.Refreshing = func(http.ResponseWriter) bool {
 		close(reached)
 		<-goOn
 		return false
@@ -104,7 +105,7 @@ func TestWhoGivesUpLeavesTheRefreshToOthers(t *testing.T) {
 	impatient := make(chan error, 1)
 	ctx, cancel := contextOf(t, ada)
 	go func() {
-		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, w.service.URL+"/mcp", nil)
+		req, _ := http.NewRequestWithContext(ctx, http.MethodGet, w.Service.URL+"/mcp", nil)
 		resp, err := c.Do(req)
 		if err == nil {
 			resp.Body.Close()
@@ -118,7 +119,7 @@ func TestWhoGivesUpLeavesTheRefreshToOthers(t *testing.T) {
 	}
 	close(goOn)
 	welcome(t, c, w, ada)
-	if n := w.count("refresh_token"); n != 1 {
+	if n := w.Count("refresh_token"); n != 1 {
 		t.Errorf("%d refreshes", n)
 	}
 }
@@ -135,42 +136,40 @@ func TestRefreshThatFails(t *testing.T) {
 		"the server wants it slower": {429, "slower", tools.ErrClassTransient},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w, g := newWorld(t), newGate(t)
+			w, g := oauthtest.New(t), newGate(t)
 			c, u := g.client(t, w, Config{Binding: PerUser})
 			link, _ := needsPerson(t, c, w, ada)
 			agree(t, link)
 			expired(t, g, u)
-			w.expire()
-			w.refreshing = func(out http.ResponseWriter) bool { writeJSON(out, tc.status, tc.answer); return true }
+			w.Expire()
+			w.Refreshing = func(out http.ResponseWriter) bool { oauthtest.WriteJSON(out, tc.status, tc.answer); return true }
 			if tc.class == "" {
 				needsPerson(t, c, w, ada)
 				return
 			}
-			_, _, err := post(t, c, w.service.URL+"/mcp", ada)
+			_, _, err := post(t, c, w.Service.URL+"/mcp", ada)
 			var te *tools.Error
 			if !errors.As(err, &te) || te.Class != tc.class || te.Delivery != tools.NotDelivered {
 				t.Fatalf("the request gave %v", err)
 			}
-			w.refreshing = nil
+			w.Refreshing = nil
 			welcome(t, c, w, ada) // the refresh token was kept
 		})
 	}
 }
 
 func TestStepUp(t *testing.T) {
-	w, g := newWorld(t), newGate(t)
-	w.demands = []string{"read"}
+	w, g := oauthtest.New(t), newGate(t)
+	w.Demands = []string{"read"}
 	c, _ := g.client(t, w, Config{Binding: PerUser})
 	link, _ := needsPerson(t, c, w, ada)
 	agree(t, link)
 	welcome(t, c, w, ada)
-	w.mu.Lock()
-	w.demands = []string{"write"}
-	w.mu.Unlock()
+	w.Demand("write")
 	link, _ = needsPerson(t, c, w, ada)
 	agree(t, link)
 	welcome(t, c, w, ada)
-	if got := w.asked[1].Get("scope"); got != "read write" {
+	if got := w.Asked[1].Get("scope"); got != "read write" {
 		t.Errorf("asked for %q, want what was had before too", got)
 	}
 }
@@ -178,22 +177,20 @@ func TestStepUp(t *testing.T) {
 // A service that refuses a token although it has what was demanded is not asked
 // for ever.
 func TestStepUpEnds(t *testing.T) {
-	w, g := newWorld(t), newGate(t)
-	w.demands = []string{"read"}
+	w, g := oauthtest.New(t), newGate(t)
+	w.Demands = []string{"read"}
 	c, _ := g.client(t, w, machine(w))
-	w.answers = func(_ url.Values, out http.ResponseWriter) bool {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		w.tokens["poor"] = nil
-		writeJSON(out, 200, map[string]string{"access_token": "poor"})
+	w.Answers = func(_ url.Values, out http.ResponseWriter) bool {
+		w.Issue("poor")
+		oauthtest.WriteJSON(out, 200, map[string]string{"access_token": "poor"})
 		return true
 	}
 	for range 3 {
-		if status, _, err := post(t, c, w.service.URL+"/mcp", ada); err != nil || status != 403 {
+		if status, _, err := post(t, c, w.Service.URL+"/mcp", ada); err != nil || status != 403 {
 			t.Fatalf("%d, %v", status, err)
 		}
 	}
-	if n := w.count("client_credentials"); n != 1 {
+	if n := w.Count("client_credentials"); n != 1 {
 		t.Errorf("%d token requests", n)
 	}
 }
