@@ -68,7 +68,6 @@ var imports = map[string][]string{
 	"gateway/demo":             {"gateway", "tools", "tools/builtin", "tools/inproc"},
 	"cmd/toolcrib":             {"gateway", "gateway/demo", "identity", "events", "tools", "tools/inproc", "mcpserver", "api", "internal/mcpwire", "internal/rawjson"},
 	"internal/oauthtest":       nil,
-	"internal/oauthtest":       nil,
 	"internal/peertest":        nil,
 	"tools/toolstest":          ground,
 }
