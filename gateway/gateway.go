@@ -68,8 +68,8 @@ type Gateway struct {
 	bus     *events.Bus
 	cat     tools.LiveCatalog
 	mcp     *mcpserver.Server
-	store   store.Store // nil without a data folder
-	found   view.Memory // what callers have found
+	store   store.Store   // nil without a data folder
+	found   *view.Watched // what callers have found
 	index   *search.Index
 	api     *api.Server
 	calls   *gate
@@ -157,7 +157,7 @@ func (c *Config) checkListen() ConfigErrors {
 // openData makes the folder for state and opens the store in it. Without one,
 // what would be kept there is kept in this process.
 func (g *Gateway) openData(ctx context.Context) error {
-	g.found = view.NewMemory(nil)
+	g.found = view.Watch(view.NewMemory(nil))
 	dir := g.opts.DataDir
 	if dir == "" && g.cfg.DataDir != "" {
 		dir = absolute(g.cfg.dir, g.cfg.DataDir)
@@ -172,7 +172,7 @@ func (g *Gateway) openData(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("gateway: the store cannot be opened: %w", err)
 	}
-	g.store, g.found = db, storedMemory{db}
+	g.store, g.found = db, view.Watch(storedMemory{db})
 	return nil
 }
 

@@ -163,9 +163,7 @@ func (d Declared) Tool(name string) (tools.Tool, bool) {
 		return tools.Tool{}, false
 	}
 	t, ok := d.view.Tool(name)
-	if ok && name == SearchTool && d.division.about != "" {
-		t.Description += d.division.about
-	}
+	d.division.describe(&t)
 	return t, ok
 }
 

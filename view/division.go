@@ -28,6 +28,13 @@ type division struct {
 	about    string // what the search tool's description says of the sources
 }
 
+// describe adds to the search tool's description what it finds.
+func (d *division) describe(t *tools.Tool) {
+	if t.Name == SearchTool && t.Kind == tools.KindMeta {
+		t.Description += d.about
+	}
+}
+
 func (d *division) defers(name string) bool {
 	_, found := slices.BinarySearch(d.deferred, name)
 	return found

@@ -27,14 +27,18 @@ type Format struct {
 // generation and class.
 func (f *Format) List(v View) *List { return Memo(v, f, f.encode) }
 
-func (f *Format) encode(v View) *List {
-	l := &List{generation: v.Generation(), head: len(f.Head)}
-	l.buf = append(l.buf, f.Head...)
-	pick := f.Pick
-	if pick == nil {
-		pick = View.Tools
+func (f *Format) encode(v View) *List { return f.encodeOf(v, f.pick(v)) }
+
+func (f *Format) pick(v View) []tools.Tool {
+	if f.Pick == nil {
+		return v.Tools()
 	}
-	list := pick(v)
+	return f.Pick(v)
+}
+
+// encodeOf encodes some tools of a view.
+func (f *Format) encodeOf(v View, list []tools.Tool) *List {
+	l := f.begin(v)
 	elements := f.elements(list)
 	size := len(f.Tail)
 	for _, element := range elements {
@@ -48,6 +52,11 @@ func (f *Format) encode(v View) *List {
 	}
 	l.finish(f.Tail)
 	return l
+}
+
+// begin is a list of a view with nothing in it.
+func (f *Format) begin(v View) *List {
+	return &List{generation: v.Generation(), head: len(f.Head), buf: []byte(f.Head)}
 }
 
 // elements encodes tools, several at once where there are many.
@@ -87,17 +96,18 @@ func (l *List) finish(tail string) {
 	l.digest = sync.OnceValue(func() digest { return digestOf(l.buf) })
 }
 
-// Declared returns what a caller is declared in the format. The elements are
-// those of the list of its whole view, encoded once; what all callers of its
-// class have in common is put together once.
+// Declared returns what a caller is declared in the format. What all callers of
+// its class have in common is encoded once, and what it has found, for it. What
+// is found is in the list whatever Pick says.
 func (f *Format) Declared(d Declared) *List {
 	if d.division == nil {
 		return f.List(d.view)
 	}
-	if len(d.found) > 0 {
-		return f.assemble(d)
+	common := Memo(d.view, declaredKey{f, d.division}, func(v View) *List { return f.common(v, d.division) })
+	if len(d.found) == 0 {
+		return common
 	}
-	return Memo(d.view, declaredKey{f, d.division}, func(View) *List { return f.assemble(d) })
+	return f.with(common, d)
 }
 
 type declaredKey struct {
@@ -105,25 +115,41 @@ type declaredKey struct {
 	division *division
 }
 
-// assemble puts the declared elements together, in their order. That of the
-// search tool is encoded anew, as its description depends on the caller's class.
-func (f *Format) assemble(d Declared) *List {
-	all := f.List(d.view)
-	l := &List{generation: all.generation, head: all.head}
-	l.buf = append(l.buf, f.Head...)
-	for i, name := range all.names {
-		if !d.Has(name) {
-			continue
+// common is what is declared of a view while nothing was found.
+func (f *Format) common(v View, d *division) *List {
+	list := make([]tools.Tool, 0, len(d.names))
+	for _, t := range f.pick(v) {
+		if _, declared := slices.BinarySearch(d.names, t.Name); declared {
+			d.describe(&t)
+			list = append(list, t)
 		}
-		element := all.buf[all.start(i):all.ends[i]]
-		if name == SearchTool {
-			t, _ := d.Tool(name)
-			element = f.Element(t)
+	}
+	return f.encodeOf(v, list)
+}
+
+// with is a list with what a caller has found as well, in the order of names.
+func (f *Format) with(common *List, d Declared) *List {
+	l := f.begin(d.view)
+	found := d.found
+	for i, name := range common.names {
+		for ; len(found) > 0 && found[0] < name; found = found[1:] {
+			f.addFound(l, d, found[0])
 		}
-		l.add(name, element)
+		l.add(name, common.buf[common.start(i):common.ends[i]])
+	}
+	for _, name := range found {
+		f.addFound(l, d, name)
 	}
 	l.finish(f.Tail)
 	return l
+}
+
+func (f *Format) addFound(l *List, d Declared, name string) {
+	if t, ok := d.view.Tool(name); ok {
+		if element := f.Element(t); element != nil {
+			l.add(name, element)
+		}
+	}
 }
 
 // List is a view in a [Format]. It never changes and is safe for concurrent
