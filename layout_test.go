@@ -65,6 +65,7 @@ var imports = map[string][]string{
 	"mcpserver":                with(ground, "view", "internal/mcpwire"),
 	"api":                      with(ground, "view", "internal/nearest"),
 	"gateway":                  with(ground, "view", "store", "store/sqlstore", "internal/httpbody", "internal/mcpwire", "internal/nearest", "tools/auth", "tools/search", "tools/builtin", "tools/inproc", "tools/httptool", "tools/mcptool", "tools/a2atool", "turn", "mcpserver", "api"),
+	"gateway/gatewaytest":      {"gateway"},
 	"gateway/demo":             {"gateway", "tools", "tools/builtin", "tools/inproc"},
 	"cmd/toolcrib":             {"gateway", "gateway/demo", "identity", "events", "tools", "tools/inproc", "mcpserver", "api", "internal/mcpwire", "internal/rawjson"},
 	"internal/oauthtest":       nil,
@@ -73,7 +74,7 @@ var imports = map[string][]string{
 }
 
 // testSupport are packages that only tests may import.
-var testSupport = []string{"internal/oauthtest", "internal/peertest", "schema/schematest", "tools/toolstest", "store/storetest"}
+var testSupport = []string{"gateway/gatewaytest", "internal/oauthtest", "internal/peertest", "schema/schematest", "tools/toolstest", "store/storetest"}
 
 // testTrees hold tests and their programs. They may import what they test.
 var testTrees = []string{"test", "bench", "examples"}

@@ -14,7 +14,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -23,70 +22,30 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/toolcrib/toolcrib/gateway"
+	"github.com/toolcrib/toolcrib/gateway/gatewaytest"
+	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/inproc"
 )
 
 // logbook is a log that a test can read while it is written.
-type logbook struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
+type logbook struct{ peertest.Log }
 
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
+func (l *logbook) logger() *slog.Logger { return l.Logger(slog.LevelDebug) }
 
-func (l *logbook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
+func bounded(t testing.TB) context.Context { return peertest.Bounded(t) }
 
-func (l *logbook) logger() *slog.Logger {
-	return slog.New(slog.NewTextHandler(l, &slog.HandlerOptions{Level: slog.LevelDebug}))
-}
+func parse(t testing.TB, text string) *gateway.Config { return gatewaytest.Parse(t, text) }
 
-func bounded(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
-	t.Cleanup(cancel)
-	return ctx
+// open starts a gateway whose sources had their first attempt, and closes it
+// when the test ends.
+func open(t testing.TB, cfg *gateway.Config, opts *gateway.Options) *gateway.Gateway {
+	return gatewaytest.Open(t, cfg, opts)
 }
 
 // child is the configuration of a child process of this test binary.
 func child(name string) string {
 	return fmt.Sprintf("{name: %s, command: [%q], env: {%s: \"1\"}}", name, os.Args[0], childVariable)
-}
-
-func parse(t testing.TB, text string) *gateway.Config {
-	t.Helper()
-	cfg, err := gateway.Parse("toolcrib.yaml", []byte(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return cfg
-}
-
-// open starts a gateway whose sources had their first attempt, and closes it
-// when the test ends.
-func open(t testing.TB, cfg *gateway.Config, opts *gateway.Options) *gateway.Gateway {
-	t.Helper()
-	g, err := gateway.Open(bounded(t), cfg, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := g.Close(bounded(t)); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	if err := g.Ready(bounded(t)); err != nil {
-		t.Fatal(err)
-	}
-	return g
 }
 
 func call(t testing.TB, g *gateway.Gateway, name, args string) string {

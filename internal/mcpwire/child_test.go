@@ -5,16 +5,15 @@ package mcpwire_test
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"os"
 	"os/exec"
 	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
+	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
@@ -52,8 +51,8 @@ func TestStubbornChildAndItsChildEnd(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	waitGone(t, pid)
-	waitGone(t, gpid)
+	peertest.ExpectGone(t, pid, "the child")
+	peertest.ExpectGone(t, gpid, "the grandchild")
 }
 
 func childPID(t testing.TB, c *mcpwire.Client) int {
@@ -65,22 +64,6 @@ func childPID(t testing.TB, c *mcpwire.Client) int {
 	v, _ := rawjson.Get(raw, "pid")
 	pid, _ := strconv.Atoi(string(v))
 	return pid
-}
-
-// waitGone waits until a process is gone, or a zombie that init has yet to
-// reap.
-func waitGone(t testing.TB, pid int) {
-	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
-		if syscall.Kill(pid, 0) != nil {
-			return
-		}
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-		if err != nil || strings.Contains(string(stat), ") Z ") {
-			return
-		}
-	}
-	t.Errorf("process %d is still there", pid)
 }
 
 // quick is a server in a few lines of shell, for tests that start many.
@@ -133,7 +116,7 @@ func TestChildDiesWithItsParent(t *testing.T) {
 	pid, _ := strconv.Atoi(string(v))
 	_ = cmd.Process.Kill()
 	_ = cmd.Wait()
-	waitGone(t, pid)
+	peertest.ExpectGone(t, pid, "the child")
 }
 
 func TestServerThatEndsOnDiscover(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolcrib/toolcrib/gateway"
+	"github.com/toolcrib/toolcrib/gateway/gatewaytest"
 	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -96,23 +97,7 @@ func open(t *testing.T, dumps []string) *gateway.Gateway {
 	for _, dump := range dumps {
 		fmt.Fprintf(&config, "    - {name: %q, transport_mode: stdio, command: [%q, -page, '20', %q]}\n", serverName(dump), replay, dump)
 	}
-	cfg, err := gateway.Parse("toolcrib.yaml", []byte(config.String()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g, err := gateway.Open(t.Context(), cfg, &gateway.Options{DataDir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := g.Close(context.WithoutCancel(t.Context())); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	if err := g.Ready(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return gatewaytest.Open(t, gatewaytest.Parse(t, config.String()), &gateway.Options{DataDir: t.TempDir()})
 }
 
 // listed reads the tools of a dump as the server sends them.

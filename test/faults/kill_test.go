@@ -46,7 +46,7 @@ func family(t testing.TB, mode string) (p *program, kid, grand, stray int) {
 	c := connect(t, p.url+"/mcp", "2025-06-18")
 	grand = number(t, c.text(t, "kid_family", `{}`))
 	stray = number(t, c.text(t, "kid_stray", `{}`))
-	if !alive(kid) || !alive(grand) || !alive(stray) {
+	if !peertest.Alive(kid) || !peertest.Alive(grand) || !peertest.Alive(stray) {
 		t.Fatal("they are not there")
 	}
 	for end := time.Now().Add(time.Second); time.Now().Before(end); { // until the stray has been seen
@@ -62,9 +62,9 @@ func TestNothingLeftAfterKill(t *testing.T) {
 			if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			expectGone(t, kid, "the child")
-			expectGone(t, grand, "the grandchild")
-			expectGone(t, stray, "the grandchild with a session of its own")
+			peertest.ExpectGone(t, kid, "the child")
+			peertest.ExpectGone(t, grand, "the grandchild")
+			peertest.ExpectGone(t, stray, "the grandchild with a session of its own")
 		})
 	}
 }
@@ -74,7 +74,7 @@ func TestNothingLeftAfterTerminate(t *testing.T) {
 	if err := p.Terminate(t); err != nil {
 		t.Errorf("the binary ended with %v", err)
 	}
-	expectGone(t, kid, "the child")
-	expectGone(t, grand, "the grandchild")
-	expectGone(t, stray, "the grandchild with a session of its own")
+	peertest.ExpectGone(t, kid, "the child")
+	peertest.ExpectGone(t, grand, "the grandchild")
+	peertest.ExpectGone(t, stray, "the grandchild with a session of its own")
 }

@@ -1,7 +1,6 @@
 package faults
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -9,12 +8,11 @@ import (
 	"log/slog"
 	"os"
 	"strings"
-	"sync"
-	"syscall"
 	"testing"
-	"time"
 
 	"github.com/toolcrib/toolcrib/gateway"
+	"github.com/toolcrib/toolcrib/gateway/gatewaytest"
+	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/test/control"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/toolstest"
@@ -26,8 +24,7 @@ var (
 	megabytes = flag.Int("megabytes", 64, "size of the result of TestLargeResult")
 )
 
-// patience bounds what must happen at some time; it decides only how long a failure takes.
-const patience = 30 * time.Second
+const patience = peertest.Patience
 
 // modeVariable says what kind of child a process of this test binary is.
 const modeVariable = "FAULTS_TEST_CHILD"
@@ -49,17 +46,12 @@ func child(name, mode string, desk *control.Desk, more string) string {
 	return fmt.Sprintf("{name: %s, command: [%q], env: {GORACE: atexit_sleep_ms=0, %s: %s, %s: '%s'}%s}", name, os.Args[0], modeVariable, mode, control.Variable, desk.Addr(), more)
 }
 
-func bounded(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
+func bounded(t testing.TB) context.Context { return peertest.Bounded(t) }
 
 // A gate is a gateway under test.
 type gate struct {
 	*gateway.Gateway
-	log *logbook
+	log *peertest.Log
 }
 
 // open starts a gateway with these MCP servers and waits for their first attempts. It is closed when the test ends.
@@ -70,27 +62,14 @@ func open(t testing.TB, servers ...string) *gate {
 
 func openWith(t testing.TB, top string, servers ...string) *gate {
 	t.Helper()
-	cfg, err := gateway.Parse("toolcrib.yaml", []byte(top+"\ntools:\n  mcp_servers:\n  - "+strings.Join(servers, "\n  - ")+"\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	g := &gate{log: &logbook{}}
-	g.Gateway, err = gateway.Open(bounded(t), cfg, &gateway.Options{Logger: slog.New(slog.NewTextHandler(g.log, nil))})
-	if err != nil {
-		t.Fatal(err)
-	}
+	cfg := gatewaytest.Parse(t, top+"\ntools:\n  mcp_servers:\n  - "+strings.Join(servers, "\n  - ")+"\n")
+	log := &peertest.Log{}
 	t.Cleanup(func() {
-		if err := g.Close(bounded(t)); err != nil {
-			t.Errorf("Close: %v", err)
-		}
 		if t.Failed() {
-			t.Logf("the gateway's log:\n%s", g.log)
+			t.Logf("the gateway's log:\n%s", log)
 		}
 	})
-	if err := g.Ready(bounded(t)); err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return &gate{gatewaytest.Open(t, cfg, &gateway.Options{Logger: log.Logger(slog.LevelInfo)}), log}
 }
 
 // call calls a tool as the local caller.
@@ -127,13 +106,7 @@ type outcome struct {
 
 func receive[T any](t testing.TB, from <-chan T) T {
 	t.Helper()
-	select {
-	case v := <-from:
-		return v
-	case <-time.After(patience):
-		t.Fatalf("nothing happened within %s", patience)
-		panic("unreachable")
-	}
+	return peertest.Receive(t, from)
 }
 
 func await(t testing.TB, what string, done func() bool) {
@@ -156,43 +129,4 @@ func (g *gate) state(name string) string {
 		}
 	}
 	return "absent"
-}
-
-// alive reports whether a process is there and is no zombie.
-func alive(pid int) bool {
-	if syscall.Kill(pid, 0) != nil {
-		return false
-	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return !os.IsNotExist(err)
-	}
-	_, after, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')'):], []byte(" "))
-	return !bytes.HasPrefix(after, []byte("Z"))
-}
-
-func expectGone(t testing.TB, pid int, what string) {
-	t.Helper()
-	if !toolstest.Await(5*time.Second, func() bool { return !alive(pid) }) {
-		t.Errorf("%s (process %d) is left", what, pid)
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
-}
-
-// logbook is a log that a test can read while it is written.
-type logbook struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logbook) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(p)
-}
-
-func (l *logbook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/test/control"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/toolstest"
@@ -158,10 +159,10 @@ func TestStubbornChildIsEnded(t *testing.T) {
 	if len(desk.Events("eof")) != 1 {
 		t.Error("its input did not end first")
 	}
-	if alive(kid) || alive(stray) {
+	if peertest.Alive(kid) || peertest.Alive(stray) {
 		t.Error("the child, or what it started, is left when Close has returned")
 	}
-	expectGone(t, grand, "the grandchild")
+	peertest.ExpectGone(t, grand, "the grandchild")
 }
 
 // The answer of a child that closes its output and then hangs is an answer.
@@ -274,8 +275,8 @@ func TestGrandchildEndsWithACrash(t *testing.T) {
 		g.text(t, "kid_echo", `{}`)
 	}
 	desk.Order(t, "crash")
-	expectGone(t, grand, "the grandchild")
-	expectGone(t, stray, "the grandchild with a session of its own")
+	peertest.ExpectGone(t, grand, "the grandchild")
+	peertest.ExpectGone(t, stray, "the grandchild with a session of its own")
 }
 
 func TestNothingLeftAfterCycles(t *testing.T) {
@@ -298,7 +299,7 @@ func TestNothingLeftAfterCycles(t *testing.T) {
 		t.Errorf("%d cycles had %d children, %d at the same time", n, len(starts), desk.Most())
 	}
 	for _, ids := range starts {
-		if pid := number(t, strings.Fields(ids)[0]); alive(pid) && slices.Contains(toolstest.Children(os.Getpid()), pid) {
+		if pid := number(t, strings.Fields(ids)[0]); peertest.Alive(pid) && slices.Contains(toolstest.Children(os.Getpid()), pid) {
 			t.Errorf("child %d is left", pid)
 		}
 	}

@@ -10,9 +10,9 @@ import (
 	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/mcpserver"
 	"github.com/toolcrib/toolcrib/tools"
@@ -20,15 +20,9 @@ import (
 	"github.com/toolcrib/toolcrib/tools/toolstest"
 )
 
-// patience bounds what must happen at some time; it decides only how long a failure takes.
-const patience = 20 * time.Second
+const patience = peertest.Patience
 
-func bounded(t testing.TB) context.Context {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	t.Cleanup(cancel)
-	return ctx
-}
+func bounded(t testing.TB) context.Context { return peertest.Bounded(t) }
 
 // A crib is a catalog of servers behind an endpoint whose callers say who they are.
 type crib struct {

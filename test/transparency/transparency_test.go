@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/toolcrib/toolcrib/gateway"
+	"github.com/toolcrib/toolcrib/gateway/gatewaytest"
 )
 
 const (
@@ -65,25 +66,10 @@ func newBench(t *testing.T, r route, c *catalogue) *bench {
 // not made again, as either is the gateway's own doing and is configured.
 func openGateway(t *testing.T, url string) *gateway.Gateway {
 	t.Helper()
-	cfg, err := gateway.Parse("toolcrib.yaml", fmt.Appendf(nil,
+	cfg := gatewaytest.Parse(t, fmt.Sprintf(
 		"mcp: {discovery: full}\ntools: {mcp_servers: [{name: up, url: %q, prefix: none, policy: {max_attempts: 1}}]}\n", url))
-	if err != nil {
-		t.Fatal(err)
-	}
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	g, err := gateway.Open(bounded(t), cfg, &gateway.Options{Logger: log})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := g.Close(bounded(t)); err != nil {
-			t.Errorf("Close: %v", err)
-		}
-	})
-	if err := g.Ready(bounded(t)); err != nil {
-		t.Fatal(err)
-	}
-	return g
+	return gatewaytest.Open(t, cfg, &gateway.Options{Logger: log})
 }
 
 // run makes the exchange with one of the clients.

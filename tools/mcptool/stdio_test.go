@@ -12,11 +12,11 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -414,8 +414,8 @@ func expectGone(t *testing.T, cfg *Config) {
 	t.Helper()
 	for _, p := range startedPIDs(t, cfg) {
 		pid, _ := strconv.Atoi(p)
-		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("child %d: %v", pid, err)
+		if peertest.Alive(pid) {
+			t.Errorf("child %d is left", pid)
 		}
 	}
 }
