@@ -11,17 +11,14 @@ import (
 	"net/http/httptest"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
 	"testing"
-
-	"gocloud.dev/blob/fileblob"
+	"time"
 
 	"github.com/toolcrib/toolcrib/artifacts"
 	"github.com/toolcrib/toolcrib/identity"
-	"github.com/toolcrib/toolcrib/store/sqlstore"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/httptool"
 )
@@ -112,21 +109,16 @@ func makeCalls(url string) (err error) {
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	ctx := identity.With(context.Background(), identity.Identity{TenantID: "t", UserID: "u", SessionID: "s"})
-	records, err := sqlstore.Open(ctx, filepath.Join(dir, "records.db"), nil)
+	store, shut, err := openFiles(ctx, dir, time.Now)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, records.Close()) }()
-	bucket, err := fileblob.OpenBucket(dir, &fileblob.Options{NoTempDir: true, Metadata: fileblob.MetadataDontWrite})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, bucket.Close()) }()
+	defer func() { err = errors.Join(err, shut()) }()
 	cat, err := rowsCatalog(ctx, url)
 	if err != nil {
 		return err
 	}
-	return callAtOnce(ctx, cat, artifacts.New(bucket, records, nil))
+	return callAtOnce(ctx, cat, store)
 }
 
 // rowsCatalog has one tool, rows, which calls the server.

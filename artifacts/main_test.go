@@ -26,6 +26,9 @@ func TestMain(m *testing.M) {
 	if url := os.Getenv(callerVariable); url != "" {
 		os.Exit(runCalls(url))
 	}
+	if dir := os.Getenv(writerVariable); dir != "" {
+		os.Exit(putForever(dir))
+	}
 	goleak.VerifyTestMain(m)
 }
 
