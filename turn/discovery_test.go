@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolcrib/toolcrib/adapter"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/builtin"
 	"github.com/toolcrib/toolcrib/tools/search"
@@ -139,5 +140,36 @@ func TestBeginFailsWhenTheMemoryDoes(t *testing.T) {
 	_, err := turn.New(c.cat, &turn.Options{Discovery: view.NewDiscovery(forgetful{}, nil)}).Begin(caller())
 	if !errors.Is(err, errForgot) {
 		t.Error(err)
+	}
+}
+
+// A provider that has a search of its own is shown everything, and the model may
+// call in the same turn what that search finds.
+func TestNativeDeferral(t *testing.T) {
+	c := seekingCrib(t).add(tools.Tool{Name: "drop", Loading: tools.LoadingDeferred, SideEffects: tools.SideEffectWrite}, nil).
+		add(tools.Tool{Name: "hidden", Loading: tools.LoadingDeferred, AuthScopes: []string{"admin"}}, nil)
+	a, err := adapter.New(adapter.Anthropic, &adapter.Options{NativeDeferral: true})
+	must(t, err)
+	for _, narrowed := range []bool{false, true} {
+		opts := &turn.Options{NativeDeferral: true}
+		names, drop := []string{"drop", "orbit.compute", "weather.get"}, turn.StatusCompleted
+		if narrowed {
+			opts.Select = func(context.Context, []tools.Tool) ([]string, error) {
+				return []string{"orbit.compute", "weather.get"}, nil
+			}
+			names, drop = names[1:], turn.StatusUnknown
+		}
+		tn := c.begin(caller(), opts)
+		if got := tn.Names(); !slices.Equal(got, names) {
+			t.Errorf("declared %q, want %q", got, names)
+		}
+		for _, d := range tn.Declare(a).Tools {
+			if d.Deferred != (d.Tool != "weather.get") {
+				t.Errorf("%s is deferred: %t", d.Tool, d.Deferred)
+			}
+		}
+		results, err := tn.Execute(caller(), []turn.Call{call("1", "orbit.compute", `{"body":"moon"}`), call("2", "drop", `{}`), call("3", "hidden", `{}`), call("4", "tool_search", `{"query":"x"}`)})
+		must(t, err)
+		want(t, results, turn.StatusCompleted, drop, turn.StatusUnknown, turn.StatusUnknown)
 	}
 }

@@ -41,6 +41,11 @@ type Options struct {
 	// remembers what it found. Nil declares as view.NewDiscovery does by
 	// default, and each Run has a memory of its own.
 	Discovery *view.Discovery
+	// NativeDeferral leaves deferred tools to the provider's own search: they are
+	// declared as well, with LoadingDeferred for an adapter that has the option
+	// of the same name, and can be called in the same turn. Meta-tools are then
+	// declared only where an operator set that they always are.
+	NativeDeferral bool
 	// Select narrows what is declared. Nil keeps all.
 	Select Selector
 	// Middleware surrounds each call, the first outermost.

@@ -15,6 +15,7 @@ import (
 type Turn struct {
 	run      *Run
 	declared view.Declared
+	native   bool // deferred tools are declared for the provider's own search
 	// dropped are the names that the selection left out, sorted.
 	dropped []string
 
@@ -31,27 +32,59 @@ func (r *Run) Begin(ctx context.Context) (*Turn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("turn: what the caller has found: %w", err)
 	}
-	t := &Turn{run: r, declared: declared}
-	if runner.opts.Select == nil {
-		return t, nil
+	t := &Turn{run: r, declared: declared, native: runner.opts.NativeDeferral}
+	if t.native {
+		t.dropMeta()
 	}
-	keep, err := runner.opts.Select(ctx, shown(declared.Tools()))
-	if err != nil {
-		return nil, fmt.Errorf("turn: selection of tools: %w", err)
-	}
-	keep = slices.Sorted(slices.Values(keep))
-	for _, name := range declared.Names() {
-		if _, kept := slices.BinarySearch(keep, name); !kept {
-			t.dropped = append(t.dropped, name)
+	if runner.opts.Select != nil {
+		if err := t.narrow(ctx, runner.opts.Select); err != nil {
+			return nil, err
 		}
 	}
 	return t, nil
 }
 
+// dropMeta leaves out the tools that a provider's own search stands in for.
+func (t *Turn) dropMeta() {
+	for _, name := range t.declared.Names() {
+		if tool := t.declared.View().Ref(name); tool.Kind == tools.KindMeta && tool.Loading != tools.LoadingAlways {
+			t.dropped = append(t.dropped, name)
+		}
+	}
+}
+
+// narrow leaves out what is not selected.
+func (t *Turn) narrow(ctx context.Context, choose Selector) error {
+	keep, err := choose(ctx, t.Tools())
+	if err != nil {
+		return fmt.Errorf("turn: selection of tools: %w", err)
+	}
+	keep = slices.Sorted(slices.Values(keep))
+	dropped := t.dropped
+	for _, name := range t.Names() {
+		if _, kept := slices.BinarySearch(keep, name); !kept {
+			dropped = append(dropped, name)
+		}
+	}
+	slices.Sort(dropped)
+	t.dropped = dropped
+	return nil
+}
+
 // Tools returns what is declared in the turn, sorted by name, for an adapter to
 // show to the model. Hidden arguments are in none of their fields.
 func (t *Turn) Tools() []tools.Tool {
-	return slices.DeleteFunc(shown(t.declared.Tools()), func(tool tools.Tool) bool { return !t.Has(tool.Name) })
+	names := t.Names()
+	list := make([]tools.Tool, 0, len(names))
+	for _, name := range names {
+		tool, ok := t.declared.Tool(name)
+		if !ok {
+			tool, _ = t.declared.View().Tool(name)
+			tool.Loading = tools.LoadingDeferred
+		}
+		list = append(list, tool)
+	}
+	return shown(list)
 }
 
 // shown removes from tools what a model is not told: the names of hidden
@@ -67,13 +100,23 @@ func shown(list []tools.Tool) []tools.Tool {
 
 // Names returns the canonical names of what is declared, sorted.
 func (t *Turn) Names() []string {
-	return slices.DeleteFunc(t.declared.Names(), func(name string) bool { return !t.Has(name) })
+	all := t.declared.Names
+	if t.native {
+		all = t.declared.View().Names
+	}
+	return slices.DeleteFunc(all(), func(name string) bool { return !t.Has(name) })
 }
 
 // Has reports whether a tool of that canonical name is declared in the turn.
 func (t *Turn) Has(name string) bool {
 	_, dropped := slices.BinarySearch(t.dropped, name)
-	return !dropped && t.declared.Has(name)
+	return !dropped && (t.declared.Has(name) || t.native && t.isDeferred(name))
+}
+
+// isDeferred reports whether a tool is seen and not declared.
+func (t *Turn) isDeferred(name string) bool {
+	tool := t.declared.View().Ref(name)
+	return tool != nil && tool.Kind != tools.KindMeta
 }
 
 // Deferred returns how many tools the caller sees that are not declared, apart
