@@ -105,21 +105,15 @@ func (u *Upstream) findServer(ctx context.Context, d *discovery, issuers []strin
 // resourceMetadata returns what the service publishes about itself (RFC 9728),
 // or nil.
 func (u *Upstream) resourceMetadata(ctx context.Context, named string) (*oauthex.ProtectedResourceMetadata, error) {
-	for _, address := range resourceMetadataURLs(named, u.cfg.Resource) {
-		var meta oauthex.ProtectedResourceMetadata
-		found, err := u.net.getJSON(ctx, address, &meta)
-		if err != nil {
-			return nil, err
-		}
-		if !found {
-			continue
-		}
-		if !covers(meta.Resource, u.cfg.Resource) {
-			return nil, refuse("the metadata of the service are those of another one, %s", bounded(meta.Resource))
-		}
-		return &meta, nil
+	var meta oauthex.ProtectedResourceMetadata
+	found, err := u.net.firstJSON(ctx, resourceMetadataURLs(named, u.cfg.Resource), &meta)
+	switch {
+	case err != nil || !found:
+		return nil, err
+	case !covers(meta.Resource, u.cfg.Resource):
+		return nil, refuse("the metadata of the service are those of another one, %s", bounded(meta.Resource))
 	}
-	return nil, nil
+	return &meta, nil
 }
 
 // resourceMetadataURLs lists where the metadata of a service can be: where it
@@ -160,21 +154,15 @@ func covers(published, address string) bool {
 // serverMetadata returns what an authorization server publishes (RFC 8414 or
 // OpenID Connect Discovery), or nil.
 func (u *Upstream) serverMetadata(ctx context.Context, issuer string) (*oauthex.AuthServerMeta, error) {
-	for _, address := range serverMetadataURLs(issuer) {
-		var meta oauthex.AuthServerMeta
-		found, err := u.net.getJSON(ctx, address, &meta)
-		if err != nil {
-			return nil, err
-		}
-		if !found {
-			continue
-		}
-		if !sameIssuer(meta.Issuer, issuer) {
-			return nil, refuse("the metadata of the authorization server %s are those of another one, %s", bounded(issuer), bounded(meta.Issuer))
-		}
-		return &meta, nil
+	var meta oauthex.AuthServerMeta
+	found, err := u.net.firstJSON(ctx, serverMetadataURLs(issuer), &meta)
+	switch {
+	case err != nil || !found:
+		return nil, err
+	case !sameIssuer(meta.Issuer, issuer):
+		return nil, refuse("the metadata of the authorization server %s are those of another one, %s", bounded(issuer), bounded(meta.Issuer))
 	}
-	return nil, nil
+	return &meta, nil
 }
 
 // serverMetadataURLs lists where the metadata of an issuer can be, in the order

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/oauth2"
 
 	"github.com/toolcrib/toolcrib/internal/netguard"
+	"github.com/toolcrib/toolcrib/tools"
 )
 
 const (
@@ -35,13 +36,15 @@ type network struct {
 func newNetwork(policy netguard.Policy) *network {
 	dialer := &net.Dialer{Timeout: exchangeLimit, Control: policy.Control}
 	n := &network{loopback: policy.Loopback || policy.Private, transport: &http.Transport{
-		Proxy:               http.ProxyFromEnvironment,
 		DialContext:         dialer.DialContext,
 		ForceAttemptHTTP2:   true,
 		MaxIdleConns:        8,
 		IdleConnTimeout:     30 * time.Second,
 		TLSHandshakeTimeout: 10 * time.Second,
 	}}
+	if policy.Private {
+		n.transport.Proxy = http.ProxyFromEnvironment // which is in a private network as a rule
+	}
 	n.post = &http.Client{Transport: n.transport, Timeout: exchangeLimit,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	n.meta = &http.Client{Transport: n.transport, Timeout: exchangeLimit, CheckRedirect: n.checkRedirect}
@@ -83,6 +86,23 @@ func (n *network) check(address string) error {
 // client puts the client for token requests on ctx, for package oauth2.
 func (n *network) client(ctx context.Context) context.Context {
 	return context.WithValue(ctx, oauth2.HTTPClient, n.post)
+}
+
+// firstJSON reads the first document that is found at one of the addresses into
+// out, and reports false where there is none. What cannot be read for the moment
+// is no document that is not there.
+func (n *network) firstJSON(ctx context.Context, addresses []string, out any) (bool, error) {
+	var failed error
+	for _, address := range addresses {
+		found, err := n.getJSON(ctx, address, out)
+		if te, ok := errors.AsType[*tools.Error](err); found || ok && te.Class == tools.ErrClassPermanent {
+			return found, err
+		}
+		if failed == nil {
+			failed = err
+		}
+	}
+	return false, failed
 }
 
 // getJSON reads a document into out. It reports false where there is none.
