@@ -3,7 +3,9 @@ package subset
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
@@ -239,12 +241,20 @@ func (m *shaped) memberBack(dst []byte, start int, s *shape, key string, v []byt
 }
 
 func (s *shape) byWire(key string) *property {
-	for i := range s.props {
-		if s.props[i].wire == key {
-			return &s.props[i]
-		}
+	i, ok := slices.BinarySearchFunc(s.sorted, key, func(i int, key string) int { return strings.Compare(s.props[i].wire, key) })
+	if !ok {
+		return nil
 	}
-	return nil
+	return &s.props[s.sorted[i]]
+}
+
+// sort prepares byWire, once the properties are complete.
+func (s *shape) sort() {
+	s.sorted = make([]int, len(s.props))
+	for i := range s.sorted {
+		s.sorted[i] = i
+	}
+	slices.SortFunc(s.sorted, func(i, j int) int { return strings.Compare(s.props[i].wire, s.props[j].wire) })
 }
 
 // branchFor returns the branch of a union that a value in the provider's form is
@@ -365,9 +375,13 @@ func (m *shaped) listFits(s *shape, v []byte, depth int) bool {
 }
 
 func (m *shaped) objectFits(s *shape, v []byte, depth int) bool {
+	members := map[string][]byte{}
+	for it := rawjson.Object(v); it.Next(); {
+		members[it.Key()] = it.Value()
+	}
 	for i := range s.props {
 		p := &s.props[i]
-		given, ok := member(v, p.wire)
+		given, ok := members[p.wire]
 		switch {
 		case !ok:
 			if p.required || m.p.AllRequired {
@@ -381,8 +395,8 @@ func (m *shaped) objectFits(s *shape, v []byte, depth int) bool {
 	if !s.closed && !m.p.AllRequired {
 		return true
 	}
-	for it := rawjson.Object(v); it.Next(); {
-		if key := it.Key(); s.byWire(key) == nil && (s.extra == nil || key != s.extraKey) {
+	for key := range members {
+		if s.byWire(key) == nil && (s.extra == nil || key != s.extraKey) {
 			return false
 		}
 	}

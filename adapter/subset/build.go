@@ -22,8 +22,11 @@ type builder struct {
 	enum   int // how many values one enumeration may have
 	unroll int // how often a recursion is written out
 	shapes int // how many were made
+	work   int // how many bytes of schemas were read
+	unions int // how many unions stand around what is being built
 
 	recursive bool // a recursion was met that cannot be said
+	full      bool // the bounds were reached
 
 	open map[string][]*shape // by the key of a conjunction, those that are being built
 	done map[string]*shape   // those that hold themselves
@@ -32,6 +35,10 @@ type builder struct {
 // build returns the shape of a value that all the schemas of c apply to, below
 // the given number of objects and arrays.
 func (b *builder) build(c conj, depth int) *shape {
+	if b.shapes > maxShapes || b.work > maxWork || b.unions > maxUnions {
+		b.full = true
+		return b.cut(c[:1], kindAny, "size", "the schema is too large to be written out: this part is given as JSON text")
+	}
 	flat := b.flatten(c)
 	key := flat.key()
 	if s := b.done[key]; s != nil {
@@ -48,9 +55,7 @@ func (b *builder) build(c conj, depth int) *shape {
 			return b.cut(flat, kindAny, "recursion", fmt.Sprintf("%s takes no recursive schema: it is written out to %d levels, and what is deeper is given as JSON text", b.p.Provider, b.unroll))
 		}
 	}
-	if b.shapes++; b.shapes > maxShapes {
-		return b.cut(flat, kindAny, "size", "the schema is too large to be written out: this part is given as JSON text")
-	}
+	b.shapes++
 	s := &shape{}
 	b.open[key] = append(b.open[key], s)
 	b.fill(s, b.merge(flat), depth)

@@ -32,6 +32,18 @@ type document struct {
 	keys  map[string]bool   // of all properties
 	refs  []reference
 	known map[reference]place // what the references come to
+
+	places     map[string]location          // by pointer, all schemas
+	properties map[string]map[string][]byte // by pointer, those of a schema
+}
+
+// A location is a schema of a document: what stands there, below which schema,
+// under which keyword, and which of several it is.
+type location struct {
+	raw             []byte
+	parent, keyword string
+	token           string
+	inside          bool // of several
 }
 
 // A reference stands at a place of a document.
@@ -53,6 +65,7 @@ func (d *document) refersToDefs() bool {
 func newDocument(raw []byte) *document {
 	d := &document{
 		root: raw, ids: map[string]string{}, bases: map[string]string{}, names: map[string]string{}, keys: map[string]bool{},
+		places: map[string]location{"": {raw: raw}}, properties: map[string]map[string][]byte{},
 	}
 	d.index(place{"", raw}, "")
 	d.known = make(map[reference]place, len(d.refs))
@@ -83,13 +96,34 @@ func (d *document) index(p place, base string) {
 		case "dependentRequired", "dependencies":
 			d.learnDependencies(value)
 		}
+		inside := classOf(keyword, value) != classSchema
 		for child := range children(p, keyword, value) {
+			d.places[child.at] = location{child.raw, p.at, keyword, lastToken(child.at), inside}
+			if keyword == "properties" {
+				d.setProperty(p.at, lastToken(child.at), child.raw)
+			}
 			if keyword == "properties" || keyword == "dependentSchemas" || keyword == "dependencies" {
 				d.keys[lastToken(child.at)] = true
 			}
 			d.index(child, base)
 		}
 	}
+}
+
+func (d *document) setProperty(at, name string, raw []byte) {
+	if d.properties[at] == nil {
+		d.properties[at] = map[string][]byte{}
+	}
+	d.properties[at][name] = raw
+}
+
+// property returns the schema that the schema p has for a property.
+func (d *document) property(p place, name string) (place, bool) {
+	raw, ok := d.properties[p.at][name]
+	if !ok {
+		return place{}, false
+	}
+	return place{p.child("properties", name), raw}, true
 }
 
 // identify records the id of a resource and returns the base URI within it.
@@ -215,6 +249,9 @@ func (d *document) find(ref, at string) (place, error) {
 
 // at returns the schema at a pointer.
 func (d *document) at(pointer string) (place, error) {
+	if known, ok := d.places[pointer]; ok {
+		return place{pointer, known.raw}, nil
+	}
 	raw := d.root
 	for _, token := range split(pointer) {
 		var ok bool

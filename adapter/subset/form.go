@@ -59,9 +59,6 @@ func Compile(raw json.RawMessage, p *Profile) (*Form, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoForm, err)
 	}
-	if len(form.Schema) > maxOutput {
-		return nil, fmt.Errorf("%w: its form has %d bytes, and at most %d are declared", ErrNoForm, len(form.Schema), maxOutput)
-	}
 	return form, nil
 }
 

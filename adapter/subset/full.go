@@ -18,6 +18,7 @@ type rewriter struct {
 	p      *Profile
 	keys   *keyMap
 	prefix string // pointer of the original root within the result
+	moved  map[string]string
 	losses losses
 	err    error
 }
@@ -27,7 +28,7 @@ func compileFull(d *document, p *Profile) (*Form, error) {
 	if isFalse(d.root) {
 		return nil, errors.New("it allows no arguments at all")
 	}
-	r := &rewriter{doc: d, p: p, keys: newKeyMap(p.Keys, d.keys)}
+	r := &rewriter{doc: d, p: p, keys: newKeyMap(p.Keys, d.keys), moved: map[string]string{}}
 	root, wrapped := r.root()
 	if r.err != nil {
 		return nil, r.err
@@ -278,10 +279,13 @@ func mergeRoot(parts []place) []byte {
 	return out
 }
 
+// unique returns the values of a list, each once.
 func unique(list [][]byte) [][]byte {
 	var out [][]byte
+	seen := make(map[string]bool, len(list))
 	for _, v := range list {
-		if !slices.ContainsFunc(out, func(have []byte) bool { return bytes.Equal(have, v) }) {
+		if !seen[string(v)] {
+			seen[string(v)] = true
 			out = append(out, v)
 		}
 	}
@@ -296,27 +300,27 @@ func text(v []byte) string {
 // translate returns where the schema at a pointer of the original stands in the
 // result.
 func (r *rewriter) translate(pointer string) string {
-	at, raw := place{at: r.prefix}, r.doc.root
-	inMap := ""
-	for _, token := range split(pointer) {
-		next, _ := step(raw, token)
-		switch {
-		case inMap == "properties" || inMap == "dependentSchemas":
-			at.at, inMap = at.child(r.keys.wire(token)), ""
-		case inMap != "":
-			at.at, inMap = at.child(token), ""
-		default:
-			at.at = at.child(modern(raw, token))
-			if classOf(token, next) == classMap {
-				inMap = modern(raw, token)
-			}
-			if classOf(token, next) == classList {
-				inMap = "list"
-			}
-		}
-		raw = next
+	if pointer == "" {
+		return r.prefix
 	}
-	return at.at
+	if at, ok := r.moved[pointer]; ok {
+		return at
+	}
+	l, known := r.doc.places[pointer]
+	if !known {
+		return r.prefix + pointer // below a keyword that is left as it is
+	}
+	at := place{at: r.translate(l.parent)}
+	parent := r.doc.places[l.parent]
+	tokens := []string{modern(parent.raw, l.keyword)}
+	if l.inside {
+		tokens = append(tokens, l.token)
+		if l.keyword == "properties" || l.keyword == "dependentSchemas" || l.keyword == "dependencies" {
+			tokens[1] = r.keys.wire(l.token)
+		}
+	}
+	r.moved[pointer] = at.child(tokens...)
+	return r.moved[pointer]
 }
 
 // modern returns the name that draft 2020-12 has for a keyword of a schema.

@@ -64,6 +64,7 @@ func (b *builder) flattenPart(out conj, p part, depth int) conj {
 		return out
 	}
 	out = append(out, p)
+	b.work += 2 * len(p.raw) // it is read here, and when it is merged
 	for it := rawjson.Object(p.raw); it.Next(); {
 		switch keyword := it.Key(); keyword {
 		case "$ref", "$dynamicRef", "$recursiveRef":
@@ -219,9 +220,11 @@ func (m *merged) choose(values [][]byte) {
 		m.enum, m.hasEnum = values, true
 		return
 	}
-	m.enum = slices.DeleteFunc(slices.Clone(m.enum), func(have []byte) bool {
-		return !slices.ContainsFunc(values, func(v []byte) bool { return string(v) == string(have) })
-	})
+	among := make(map[string]bool, len(values))
+	for _, v := range values {
+		among[string(v)] = true
+	}
+	m.enum = slices.DeleteFunc(slices.Clone(m.enum), func(have []byte) bool { return !among[string(have)] })
 }
 
 // canonicalValues returns the values without white space, each once.

@@ -127,8 +127,9 @@ func (b *builder) names(m *merged) []string {
 // properties adds the properties of an object, and reports false when one that
 // is required can have no value.
 func (b *builder) properties(s *shape, m *merged, names []string, depth int) bool {
+	parts := objectParts(m.parts)
 	for _, name := range names {
-		v := b.build(b.propertySchemas(m.parts, name), depth+1)
+		v := b.build(b.propertySchemas(parts, name), depth+1)
 		if v.form == formNever && !v.holds {
 			if m.required[name] {
 				return false
@@ -137,33 +138,56 @@ func (b *builder) properties(s *shape, m *merged, names []string, depth int) boo
 		}
 		s.props = append(s.props, property{own: name, wire: b.keys.wire(name), required: m.required[name], shape: v})
 	}
+	s.sort()
 	return true
 }
 
+// An objectPart is what one part says of properties that it does not name.
+type objectPart struct {
+	part
+	patterns   []place
+	additional []place // one, or none when it says nothing
+}
+
+func objectParts(c conj) []objectPart {
+	out := make([]objectPart, len(c))
+	for i, p := range c {
+		out[i].part = p
+		if patterns, ok := member(p.raw, "patternProperties"); ok {
+			for child := range children(p.place, "patternProperties", patterns) {
+				out[i].patterns = append(out[i].patterns, child)
+			}
+		}
+		if v, ok := member(p.raw, "additionalProperties"); ok && isSchema(v) && !isTrue(v) {
+			out[i].additional = []place{{p.child("additionalProperties"), v}}
+		}
+	}
+	return out
+}
+
 // propertySchemas returns the schemas that apply to a named property.
-func (b *builder) propertySchemas(c conj, name string) conj {
+func (b *builder) propertySchemas(c []objectPart, name string) conj {
 	var out conj
 	for _, p := range c {
 		known := false
-		properties, _ := member(p.raw, "properties")
-		if v, ok := member(properties, name); ok && isSchema(v) {
+		if v, ok := b.doc.property(p.place, name); ok {
 			known = true
-			out = append(out, part{place: place{p.child("properties", name), v}})
+			out = append(out, part{place: v})
 		}
-		if patterns, ok := member(p.raw, "patternProperties"); ok {
-			for child := range children(p.place, "patternProperties", patterns) {
-				if matches(lastToken(child.at), name) {
-					known = true
-					out = append(out, part{place: child})
-				}
+		for _, child := range p.patterns {
+			if matches(lastToken(child.at), name) {
+				known = true
+				out = append(out, part{place: child})
 			}
 		}
-		if v, ok := member(p.raw, "additionalProperties"); ok && !known && isSchema(v) && !isTrue(v) {
-			out = append(out, part{place: place{p.child("additionalProperties"), v}})
+		for _, child := range p.additional {
+			if !known {
+				out = append(out, part{place: child})
+			}
 		}
 	}
 	if len(out) == 0 {
-		return conj{{place: place{c.where() + "/properties/" + rawjson.EscapePointer(name), []byte("true")}}}
+		return conj{{place: place{c[0].at + "/properties/" + rawjson.EscapePointer(name), []byte("true")}}}
 	}
 	return out
 }

@@ -54,10 +54,12 @@ const (
 	defaultEnum       = 5_000
 	defaultChars      = 500_000
 
-	maxSource   = 1 << 20 // bytes of a schema
+	maxSource   = 1 << 19 // bytes of a schema
 	maxNesting  = 128     // of a schema
 	maxOutput   = 1 << 18 // bytes of a provider's schema
 	maxShapes   = 4_000   // parts of a provider's schema
+	maxWork     = 8 << 20 // bytes of schemas that one attempt reads
+	maxUnions   = 12      // unions within unions
 	maxBranches = 48      // of one union, once it is spread
 	maxUnroll   = 2       // how often a recursion is written out
 )

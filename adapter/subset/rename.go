@@ -115,10 +115,8 @@ func (r *renaming) own(key string, schemas []place) string {
 // declared reports whether one of the schemas names the property.
 func (r *renaming) declared(key string, schemas []place) bool {
 	for _, s := range schemas {
-		if properties, ok := member(s.raw, "properties"); ok {
-			if _, has := member(properties, key); has {
-				return true
-			}
+		if _, ok := r.doc.property(s, key); ok {
+			return true
 		}
 		required, _ := member(s.raw, "required")
 		for _, name := range words(required) {
@@ -134,9 +132,8 @@ func (r *renaming) declared(key string, schemas []place) bool {
 func (r *renaming) below(schemas []place, key string) []place {
 	var list []place
 	for _, s := range schemas {
-		properties, _ := member(s.raw, "properties")
-		if v, ok := member(properties, key); ok && isSchema(v) {
-			list = r.applying(list, place{s.child("properties", key), v})
+		if v, ok := r.doc.property(s, key); ok {
+			list = r.applying(list, v)
 			continue
 		}
 		for _, keyword := range []string{"additionalProperties", "unevaluatedProperties"} {

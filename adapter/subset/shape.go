@@ -32,6 +32,7 @@ type shape struct {
 	branches []*shape // of a union, elements of a tuple
 	min      int      // how many slots of a tuple there must be
 	props    []property
+	sorted   []int  // the places of props, by their wire keys
 	closed   bool   // an object takes no further keys
 	key      *shape // of the keys of a map
 	extra    *shape // the pairs of further keys, under extraWire

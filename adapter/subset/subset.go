@@ -2,7 +2,8 @@ package subset
 
 import (
 	"errors"
-	"fmt"
+
+	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
 // bounds are what one attempt to compile keeps to.
@@ -19,17 +20,21 @@ func compileSubset(d *document, p *Profile) (*Form, error) {
 			return nil, err
 		}
 		next, ok := at.tighter(p, used, len(f.Schema))
-		if !ok {
-			return f, used.excess(p, len(f.Schema))
+		switch {
+		case ok:
+			at = next
+		case used.exceeds(p, len(f.Schema)):
+			return wholeText(d, p), nil
+		default:
+			return f, nil
 		}
-		at = next
 	}
 }
 
 // tighter returns the bounds of the next attempt, and false when there is no
 // need of one or nothing is left to tighten.
 func (at bounds) tighter(p *Profile, used usage, size int) (bounds, bool) {
-	large := used.properties > p.properties() || used.chars > p.chars() || used.cut || size > maxOutput
+	large := used.exceeds(p, size) || used.cut
 	values := used.enum > p.enum() || used.chars > p.chars() && used.enumChars*2 > used.chars
 	switch {
 	case values && at.enum > 0:
@@ -39,7 +44,7 @@ func (at bounds) tighter(p *Profile, used usage, size int) (bounds, bool) {
 	case used.recursive && at.unroll > 1:
 		at.unroll--
 	case at.depth > 1:
-		at.depth = max(1, min(at.depth*3/4, used.depth-1))
+		at.depth = max(1, min(at.depth*2/3, used.depth-1))
 	default:
 		return at, false
 	}
@@ -65,7 +70,7 @@ func compileWithin(d *document, p *Profile, at bounds) (*Form, usage, error) {
 	w := &writer{p: p, names: map[*shape]string{}}
 	m := &shaped{p: p, root: root, wrapped: root.form != formObject}
 	f := &Form{Schema: w.root(m), Losses: b.losses.list, mapping: m}
-	w.used.cut, w.used.recursive = b.shapes > maxShapes, b.recursive
+	w.used.cut, w.used.recursive = b.full, b.recursive
 	return f, w.used, nil
 }
 
@@ -91,15 +96,26 @@ type usage struct {
 	recursive                                 bool // a recursion was written out
 }
 
-// excess returns which bound a form exceeds that cannot be made smaller.
-func (u usage) excess(p *Profile, size int) error {
-	switch {
-	case u.properties > p.properties():
-		return fmt.Errorf("it needs %d properties, and %s takes %d", u.properties, p.Provider, p.properties())
-	case u.chars > p.chars():
-		return fmt.Errorf("its keys and values have %d characters, and %s takes %d", u.chars, p.Provider, p.chars())
-	case size > maxOutput:
-		return fmt.Errorf("its form has %d bytes, and at most %d are declared", size, maxOutput)
+// exceeds reports whether a form exceeds a bound that fewer levels may help
+// with.
+func (u usage) exceeds(p *Profile, size int) bool {
+	return u.properties > p.properties() || u.chars > p.chars() || size > maxOutput
+}
+
+// wholeText returns the form of a schema that is too large in every other: all
+// arguments in one JSON text.
+func wholeText(d *document, p *Profile) *Form {
+	b := &builder{doc: d, p: p}
+	s := b.cut(just(place{"", d.root}), kindObject, "size", "the schema is too large for "+p.Provider+": the arguments are given as one JSON text")
+	var names []string
+	properties, _ := member(d.root, "properties")
+	for it := rawjson.Object(properties); properties != nil && it.Next() && len(names) <= 20; {
+		names = append(names, it.Key())
 	}
-	return nil
+	if len(names) > 0 {
+		s.notes.add("Its properties: " + joined(names) + ".")
+	}
+	m := &shaped{p: p, root: s, wrapped: true}
+	w := &writer{p: p, names: map[*shape]string{}}
+	return &Form{Schema: w.root(m), Losses: b.losses.list, mapping: m}
 }

@@ -21,6 +21,7 @@ func (b *builder) fillUnion(s *shape, m *merged, depth int) {
 		others = append(others, p)
 	}
 	s.form = formUnion
+	b.unions++
 	for _, branch := range g.branches {
 		c := append(slices.Clone(others), part{place: branch})
 		v := b.build(c, depth)
@@ -29,6 +30,7 @@ func (b *builder) fillUnion(s *shape, m *merged, depth int) {
 		}
 		s.branches = append(s.branches, v)
 	}
+	b.unions--
 	s.settle()
 	if g.keyword == "oneOf" && !distinct(s.branches) {
 		b.losses.add(m.parts[g.owner].child("oneOf"), "oneOf", b.p.Provider+" cannot demand that only one branch matches: it is taken for anyOf")

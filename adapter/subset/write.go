@@ -320,6 +320,7 @@ func (s *shape) asObject() *shape {
 		more := &shape{form: formArray, kind: kindArray, item: s.item}
 		out.props = append(out.props, property{own: restKey, wire: restKey, shape: more})
 	}
+	out.sort()
 	return out
 }
 

@@ -1,0 +1,77 @@
+package adapter_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// repeated joins n texts.
+func repeated(n int, separator string, text func(i int) string) string {
+	parts := make([]string, n)
+	for i := range parts {
+		parts[i] = text(i)
+	}
+	return strings.Join(parts, separator)
+}
+
+// hostile are schemas whose written-out form would be of any size.
+func hostile() map[string]string {
+	defs := func(n int, def func(i int) string) string {
+		return `{"type":"object","properties":{"a":{"$ref":"#/$defs/d0"}},"$defs":{` +
+			repeated(n, ",", func(i int) string { return fmt.Sprintf(`"d%d":%s`, i, def(i)) }) + `}}`
+	}
+	every := func(keyword string) string {
+		return defs(25, func(int) string {
+			return `{"` + keyword + `":[` + repeated(25, ",", func(j int) string { return fmt.Sprintf(`{"$ref":"#/$defs/d%d"}`, j) }) + `]}`
+		})
+	}
+	return map[string]string{
+		"everything refers to everything": defs(25, func(int) string {
+			return `{"type":"object","properties":{` + repeated(25, ",", func(j int) string { return fmt.Sprintf(`"p%d":{"$ref":"#/$defs/d%d"}`, j, j) }) + `}}`
+		}),
+		"a union of all unions":             every("anyOf"),
+		"an exclusive union of all unions":  every("oneOf"),
+		"a conjunction of all conjunctions": every("allOf"),
+		"each level doubles": defs(40, func(i int) string {
+			return fmt.Sprintf(`{"properties":{"x":{"$ref":"#/$defs/d%[1]d"},"y":{"$ref":"#/$defs/d%[1]d"}}}`, min(i+1, 39))
+		}),
+		"a product of unions": `{"type":"object","properties":{"a":{"allOf":[` + repeated(12, ",", func(i int) string {
+			return fmt.Sprintf(`{"anyOf":[{"properties":{"a%d":{"type":"string"}}},{"properties":{"b":{"type":"string"}}},{"type":"string"}]}`, i)
+		}) + `]}}}`,
+		"more properties than anybody takes":  `{"type":"object","properties":{` + repeated(5500, ",", func(i int) string { return fmt.Sprintf(`"p%d":{"type":"string"}`, i) }) + `}}`,
+		"more values than anybody takes":      `{"type":"object","properties":{"e":{"enum":[` + repeated(9000, ",", func(i int) string { return fmt.Sprintf(`"value %d"`, i) }) + `]}}}`,
+		"many unions in one another":          `{"type":"object","properties":{"a":` + strings.Repeat(`{"anyOf":[{"type":"null"},`, 60) + `{}` + strings.Repeat(`]}`, 60) + `}}`,
+		"a list of lists of lists":            `{"type":"object","properties":{"a":` + strings.Repeat(`{"type":"array","items":`, 100) + `{}` + strings.Repeat(`}`, 100) + `}}`,
+		"a union that is itself":              `{"type":"object","properties":{"a":{"anyOf":[{"$ref":"#/properties/a"},{"type":"array","items":{"$ref":"#/properties/a"}}]}}}`,
+		"an enumeration of long texts":        `{"type":"object","properties":{"e":{"enum":[` + repeated(300, ",", func(i int) string { return fmt.Sprintf(`"%d%s"`, i, strings.Repeat("x", 900)) }) + `]}}}`,
+		"keys that all become the same":       `{"type":"object","properties":{` + repeated(300, ",", func(i int) string { return `"` + strings.Repeat("$", i+1) + `":{"type":"integer"}` }) + `}}`,
+		"a key that somebody else is renamed": `{"type":"object","properties":{"$a":{"type":"string"},"_a":{"type":"integer"},"#a":{"type":"boolean"}},"required":["$a","#a"]}`,
+	}
+}
+
+func TestHostileSchemasStayWithinBounds(t *testing.T) {
+	deep := json.RawMessage(`{"a":` + strings.Repeat(`{"p1":[`, 60) + `1` + strings.Repeat(`]}`, 60) + `}`)
+	for name, raw := range hostile() {
+		for _, a := range adapters(t) {
+			d := a.Declare([]tools.Tool{{Name: "t", Description: "d", ArgsSchema: json.RawMessage(raw)}})
+			if len(d.Tools) != 1 {
+				t.Errorf("%s for %s: %v", name, a.Name(), d.Quarantined)
+				continue
+			}
+			for _, v := range violations(a, d.Request()) {
+				t.Errorf("%s for %s: %s", name, a.Name(), v)
+			}
+			if size := len(d.Request()); size > 600<<10 {
+				t.Errorf("%s for %s: a request of %d bytes", name, a.Name(), size)
+			}
+			calls, err := d.Calls(response(a, "t", deep))
+			if err != nil || len(calls) != 1 || calls[0].Err == nil && !json.Valid(calls[0].Args) {
+				t.Errorf("%s for %s: %v", name, a.Name(), err)
+			}
+		}
+	}
+}
