@@ -1,6 +1,7 @@
 // Package conformance runs the scenarios of the MCP conformance suite: those for servers against toolcrib,
 // and against the bare fixture for comparison, and those for clients against toolcrib with a client before
-// it. It holds all of them to the results in testdata.
+// it. Every scenario that a revision requires must pass. The records in testdata tell of the others, and hold
+// each to the number of its checks.
 package conformance
 
 import (
@@ -37,7 +38,7 @@ func (r result) verdict() string {
 
 var (
 	summaryLine  = regexp.MustCompile(`=== (SUITE )?SUMMARY ===`)
-	scenarioLine = regexp.MustCompile(`^([✓✗]) ([\w/-]+): (\d+) passed, (\d+) failed$`)
+	scenarioLine = regexp.MustCompile(`^([✓✗]) ([\w/-]+): (\d+) passed, (\d+) failed(, \d+ warnings)?$`)
 	totalLine    = regexp.MustCompile(`^Total: (\d+) passed, (\d+) failed(, \d+ warnings)?$`)
 	unscoredLine = regexp.MustCompile(`^  [✓✗] ([\w/-]+) \(([\w-]+)\)$`)
 )
@@ -134,6 +135,17 @@ func parseExpectations(text string) ([]result, error) {
 	return results, lines.Err()
 }
 
+// unmet names the required scenarios that did not pass. There is no list of such that may fail.
+func unmet(results []result) []string {
+	var names []string
+	for _, r := range results {
+		if r.Kind == required && r.Failed > 0 {
+			names = append(names, fmt.Sprintf("%s fails %s", r.Scenario, strings.Join(r.Failing, ", ")))
+		}
+	}
+	return names
+}
+
 // compare lists how got differs from want, worst first: what regressed, then what got better, which an
 // update of the expectations must record.
 func compare(want, got []result) []string {
@@ -184,7 +196,7 @@ const sampleSummary = `Results saved to somewhere
 
 === SUMMARY ===
 ✓ tools-list: 4 passed, 0 failed
-✗ tasks-lifecycle: 1 passed, 8 failed
+✗ tasks-lifecycle: 1 passed, 8 failed, 2 warnings
 ✓ tasks-status-notifications: 0 passed, 0 failed
 
 Total: 5 passed, 8 failed
@@ -221,6 +233,17 @@ func TestParseSummaryRefusesWhatDoesNotAddUp(t *testing.T) {
 				t.Errorf("accepted as %v", results)
 			}
 		})
+	}
+}
+
+func TestUnmet(t *testing.T) {
+	got := unmet([]result{
+		{Scenario: "ping", Kind: required, Passed: 2},
+		{Scenario: "initialize", Kind: required, Failed: 1, Failing: []string{"a-check"}},
+		{Scenario: "tasks-lifecycle", Kind: "extension", Failed: 8},
+	})
+	if diff := cmp.Diff([]string{"initialize fails a-check"}, got); diff != "" {
+		t.Error(diff)
 	}
 }
 
