@@ -231,18 +231,18 @@ func (r *reader) member(s *jsonschema.Schema, key []byte, i int, isRoot bool) in
 		return end
 	}
 	end := r.skip(i)
-	if end < 0 || !r.keyword(s, string(key), r.root[i:end], isRoot) {
+	if end < 0 || !r.keyword(s, key, r.root[i:end], isRoot) {
 		return -1
 	}
 	return end
 }
 
 // keyword reads a keyword that holds no schemas.
-func (r *reader) keyword(s *jsonschema.Schema, key string, v []byte, isRoot bool) bool {
+func (r *reader) keyword(s *jsonschema.Schema, key, v []byte, isRoot bool) bool {
 	if known, ok := r.limit(s, key, v); known {
 		return ok
 	}
-	switch key {
+	switch string(key) {
 	case "type":
 		return r.types(s, v)
 	case "enum":
@@ -268,8 +268,8 @@ func (r *reader) keyword(s *jsonschema.Schema, key string, v []byte, isRoot bool
 }
 
 // isAnnotation reports whether a keyword has no effect on what is valid.
-func isAnnotation(key string, v []byte) bool {
-	switch key {
+func isAnnotation(key, v []byte) bool {
+	switch string(key) {
 	case "title", "description", "$comment", "format", "contentEncoding", "contentMediaType":
 		return rawjson.KindOf(v) == rawjson.KindString
 	case "deprecated", "readOnly", "writeOnly":
@@ -280,7 +280,7 @@ func isAnnotation(key string, v []byte) bool {
 		"dependentSchemas", "unevaluatedItems", "unevaluatedProperties", "contentSchema":
 		return false
 	}
-	return !strings.HasPrefix(key, "$")
+	return len(key) == 0 || key[0] != '$'
 }
 
 // applicator reads a keyword that holds schemas.
@@ -399,16 +399,16 @@ func (r *reader) list(i int) (out []*jsonschema.Schema, end int) {
 }
 
 // limit reads a keyword whose value is a number.
-func (r *reader) limit(s *jsonschema.Schema, key string, v []byte) (known, ok bool) {
-	switch key {
+func (r *reader) limit(s *jsonschema.Schema, key, v []byte) (known, ok bool) {
+	switch string(key) {
 	case "minimum":
-		ok = readNumber(&s.Minimum, v)
+		ok = r.number(&s.Minimum, v)
 	case "maximum":
-		ok = readNumber(&s.Maximum, v)
+		ok = r.number(&s.Maximum, v)
 	case "exclusiveMinimum":
-		ok = readNumber(&s.ExclusiveMinimum, v)
+		ok = r.number(&s.ExclusiveMinimum, v)
 	case "exclusiveMaximum":
-		ok = readNumber(&s.ExclusiveMaximum, v)
+		ok = r.number(&s.ExclusiveMaximum, v)
 	case "multipleOf":
 		ok = readNumber(&s.MultipleOf, v) && s.MultipleOf.Sign() > 0
 	case "minLength":
@@ -427,6 +427,14 @@ func (r *reader) limit(s *jsonschema.Schema, key string, v []byte) (known, ok bo
 		return false, false
 	}
 	return true, ok
+}
+
+// number reads a number of any size and sign.
+func (r *reader) number(out **big.Rat, v []byte) bool {
+	if r.dry {
+		return rawjson.KindOf(v) == rawjson.KindNumber
+	}
+	return readNumber(out, v)
 }
 
 func readNumber(out **big.Rat, v []byte) bool {
@@ -472,9 +480,30 @@ func (r *reader) types(s *jsonschema.Schema, v []byte) bool {
 }
 
 func addType(types *jsonschema.Types, v []byte) bool {
-	name, _ := rawjson.Unquote(v)
+	name := plainType(v)
 	types.Add(name)
-	return typeNamed(name) != 0
+	return name != ""
+}
+
+// plainType returns the name of a type that is written without escapes, or "".
+func plainType(v []byte) string {
+	switch string(v) {
+	case `"string"`:
+		return "string"
+	case `"object"`:
+		return "object"
+	case `"integer"`:
+		return "integer"
+	case `"number"`:
+		return "number"
+	case `"boolean"`:
+		return "boolean"
+	case `"array"`:
+		return "array"
+	case `"null"`:
+		return "null"
+	}
+	return ""
 }
 
 func (r *reader) pattern(s *jsonschema.Schema, v []byte) bool {
