@@ -32,18 +32,18 @@ type field struct {
 
 // The lengths are fixed, so that a tool's words weigh the same whatever other tools there are.
 var layout = [fields]field{
-	inName:   {4.0, 3, 0.5, 32},
+	inName:   {3.2, 3, 0.5, 32},
 	inTitle:  {3.0, 3, 0.5, 24},
 	inSource: {1.6, 1, 0.0, 8},
 	inTags:   {2.0, 3, 0.4, 32},
 	inHead:   {2.2, 12, 0.5, 40},
-	inBody:   {1.0, 40, 0.6, 160},
+	inBody:   {0.45, 40, 0.6, 160},
 	inParam:  {0.7, 6, 0.6, 64},
 	inDetail: {0.35, 50, 0.7, 160},
 }
 
 // saturation is how soon further occurrences of a word count for less: k1 of BM25.
-const saturation = 1.4
+const saturation = 1.8
 
 // A posting is a document in the upper 20 bits, four flags, and a byte of impact.
 const (

@@ -51,10 +51,10 @@ const (
 
 // The weights that links of each kind have at most.
 var linkWeights = [4]float32{
-	lexicon.Same:    0.85,
+	lexicon.Same:    0.70,
 	lexicon.Related: 0.55,
-	lexicon.WordNet: 0.45,
-	lexicon.Vector:  0.40,
+	lexicon.WordNet: 0.30,
+	lexicon.Vector:  0.30,
 }
 
 // read turns a query into concepts.
@@ -211,15 +211,26 @@ func (q *asked) drop() {
 	}
 }
 
+// enough is how many words of the thesaurus that the tools use make those of WordNet needless, which are of
+// everyday English rather than of the trade.
+const enough = 4
+
 // expand returns a term and what may stand for it.
 func (s *space) expand(term uint32) []way {
 	ways := []way{{term: term, weight: 1}}
 	if int(term) >= s.vocab.lex.Len() {
 		return ways
 	}
+	same := 0
 	from, to := s.vocab.lex.Links(int(term))
 	for i := from; i < to && len(ways) < 2*maxWays; i++ {
 		l := s.vocab.lex.Link(i)
+		if l.Kind == lexicon.Same && s.df(uint32(l.To)) > 0 {
+			same++
+		}
+		if l.Kind == lexicon.WordNet && same >= enough {
+			continue
+		}
 		w := linkWeights[l.Kind] * float32(l.Weight) / lexicon.MaxWeight
 		ways = append(ways, way{term: uint32(l.To), weight: w})
 	}

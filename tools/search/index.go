@@ -41,6 +41,7 @@ type Index struct {
 
 	mu     sync.Mutex // guards what follows, and every build
 	vocab  *vocabulary
+	reader *analyzer         // for small changes
 	spaces map[string]*space // the newest of each class
 	used   map[string]uint64 // when each was asked for last
 	clock  uint64

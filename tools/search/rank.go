@@ -28,11 +28,10 @@ const (
 // How the parts of a score are put together.
 const (
 	coverPower  = 0.5  // the share of the query that a tool answers to
-	namePower   = 0.35 // the share of its name that the query covers
+	namePower   = 0.2  // the share of its name that the query covers
 	vecPower    = 0.35 // the likeness of vectors
 	fromPower   = 0.30 // the query names the tool's source
-	intentMatch = 1.08 // the query and the tool ask for the same kind of deed
-	intentClash = 0.80 // for different ones
+	intentClash = 0.88 // the query and the tool are about different kinds of deeds
 	minPool     = 64   // how many candidates are looked at closely, at least
 )
 
@@ -107,7 +106,7 @@ func (s *space) better(a, b ranked) int {
 
 // candidates returns the best of what was touched, in no order, and how many there are in all.
 func (s *space) candidates(q *asked, b *board, demand *Query) ([]ranked, int) {
-	all := q.worth()
+	w := newWorth(q)
 	filter := demand.Source != "" || len(demand.Tags) > 0
 	matched := 0
 	top := heap{s: s, most: max(minPool, 3*demand.limit())}
@@ -117,23 +116,27 @@ func (s *space) candidates(q *asked, b *board, demand *Query) ([]ranked, int) {
 			continue
 		}
 		matched++
-		t := &b.tallies[id]
-		r := ranked{id: id, cover: t.cover, named: t.from}
-		sum := t.total + t.best
-		r.sure = sum / all
-		share := q.share(t.cover) / all
-		r.score = r.sure * (1 - coverPower + coverPower*share)
-		r.score *= 1 + namePower*min(1, (t.name+t.named)/float32(s.doc(id).nameLen))
+		t, brief := &b.tallies[id], s.brief(id)
+		r := ranked{id: id, cover: t.cover, named: t.from, sure: (t.total + t.best) / w.all}
+		of := &first[brief.from]
+		if r.score = r.sure * mostGain; r.score < of.score && top.isAbove(r.score) {
+			continue // whatever else it has, it does not come in
+		}
+		r.score = r.sure * (1 - coverPower + coverPower*w.share(t.cover))
+		r.score *= 1 + namePower*min(1, (t.name+t.named)/brief.nameLen)
 		if t.from {
 			r.score *= 1 + fromPower
 		}
 		top.offer(r)
-		if of := &first[s.doc(id).from]; s.worse(of, &r) {
+		if s.worse(of, &r) {
 			*of = r
 		}
 	}
 	return s.withFirst(top.list, first), matched
 }
+
+// mostGain is the most that a score grows beyond the share of the query that a tool answers to.
+const mostGain = (1 + namePower) * (1 + fromPower)
 
 // withFirst adds the best of each source, so that a large source cannot keep all others out of the list.
 func (s *space) withFirst(list, first []ranked) []ranked {
@@ -157,24 +160,44 @@ func (s *space) worse(a, b *ranked) bool {
 	return a.score > 0 && s.doc(a.id).name > s.doc(b.id).name
 }
 
-// worth is what a perfect match of every concept would gather.
-func (q *asked) worth() float32 {
-	sum := float32(1e-6)
-	for i := range q.concepts {
-		sum += q.concepts[i].weight * q.concepts[i].idf
-	}
-	return sum
+// worth tells what share of a query some of its concepts are. For short queries it has all answers ready.
+type worth struct {
+	of    []float32
+	all   float32 // what a perfect match of every concept would gather
+	ready [1 << readyConcepts]float32
 }
 
-// share is what the covered concepts are worth.
-func (q *asked) share(cover uint32) float32 {
-	sum := float32(0)
+const readyConcepts = 7
+
+func newWorth(q *asked) *worth {
+	w := &worth{all: 1e-6, of: make([]float32, len(q.concepts))}
 	for i := range q.concepts {
-		if cover&(1<<i) != 0 {
-			sum += q.concepts[i].weight * q.concepts[i].idf
+		w.of[i] = q.concepts[i].weight * q.concepts[i].idf
+		w.all += w.of[i]
+	}
+	if len(w.of) <= readyConcepts {
+		for cover := range uint32(1) << len(w.of) {
+			w.ready[cover] = w.sum(cover)
 		}
 	}
-	return sum
+	return w
+}
+
+func (w *worth) sum(cover uint32) float32 {
+	sum := float32(0)
+	for i, v := range w.of {
+		if cover&(1<<i) != 0 {
+			sum += v
+		}
+	}
+	return sum / w.all
+}
+
+func (w *worth) share(cover uint32) float32 {
+	if len(w.of) <= readyConcepts {
+		return w.ready[cover]
+	}
+	return w.sum(cover)
 }
 
 // refine adds what is too dear to be looked at for every document.
@@ -183,10 +206,7 @@ func (s *space) refine(q *asked, r *ranked) {
 	if c := cosine(&q.vec, &d.vec); c > 0 {
 		r.score *= 1 + vecPower*c
 	}
-	switch both := q.intents & d.intents; {
-	case both != 0:
-		r.score *= intentMatch
-	case q.intents != 0 && d.intents != 0:
+	if q.intents&d.intents == 0 && q.intents != 0 && d.intents != 0 {
 		r.score *= intentClash
 	}
 }
@@ -196,6 +216,11 @@ type heap struct {
 	s    *space
 	list []ranked
 	most int
+}
+
+// isAbove reports whether the heap is full of better scores.
+func (h *heap) isAbove(score float32) bool {
+	return len(h.list) == h.most && h.list[0].score > score
 }
 
 func (h *heap) offer(r ranked) {

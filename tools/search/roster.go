@@ -30,7 +30,8 @@ type listed struct {
 func (l *listed) Len() int      { return len(l.list) }
 func (l *listed) Class() string { return l.class }
 
-func (l *listed) edition(i int) (edition, string) { return l.list[i], l.list[i].tool.Name }
+func (l *listed) edition(i int) edition { return l.list[i] }
+func (l *listed) name(i int) string     { return l.list[i].tool.Name }
 
 func (l *listed) tools(from, n int) []tools.Tool {
 	out := make([]tools.Tool, n)

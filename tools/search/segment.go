@@ -14,7 +14,6 @@ type doc struct {
 	from    uint32 // the number of the source
 	digest  string
 	tags    []string
-	edition edition
 	folds   [2]uint32 // of the canonical and the source name
 	intents uint16
 	nameLen uint8
@@ -30,6 +29,21 @@ type segment struct {
 	starts []uint32 // by term: where its postings begin; one more than terms
 	posts  []uint32
 	names  []nameRef // sorted by hash
+	briefs []brief   // of docs, side by side so that ranking reads little memory
+}
+
+// brief is what of a document is looked at for every candidate.
+type brief struct {
+	from    uint32 // the number of the source
+	nameLen float32
+}
+
+func briefsOf(docs []doc) []brief {
+	out := make([]brief, len(docs))
+	for i := range docs {
+		out[i] = brief{docs[i].from, float32(docs[i].nameLen)}
+	}
+	return out
 }
 
 // nameRef leads from the hash of a name to a document.
@@ -77,7 +91,7 @@ type part struct {
 // merge makes one segment of what is kept of others and of fresh documents, whose occurrences carry
 // their place already. docs are all its documents in their places.
 func merge(docs []doc, terms int, parts []part, fresh [][]occurrence) *segment {
-	s := &segment{docs: docs, starts: make([]uint32, terms+1), names: nameRefs(docs)}
+	s := &segment{docs: docs, starts: make([]uint32, terms+1), names: nameRefs(docs), briefs: briefsOf(docs)}
 	for _, p := range parts {
 		p.tally(s.starts[1:])
 	}
@@ -90,8 +104,7 @@ func merge(docs []doc, terms int, parts []part, fresh [][]occurrence) *segment {
 		s.starts[t+1] += s.starts[t]
 	}
 	s.posts = make([]uint32, s.starts[terms])
-	next := make([]uint32, terms)
-	copy(next, s.starts)
+	next := s.starts[:terms] // each start moves to the next one's place while its postings are filled in
 	for _, p := range parts {
 		p.pour(s.posts, next)
 	}
@@ -102,6 +115,8 @@ func merge(docs []doc, terms int, parts []part, fresh [][]occurrence) *segment {
 			next[t]++
 		}
 	}
+	copy(s.starts[1:], next)
+	s.starts[0] = 0
 	return s
 }
 
@@ -130,7 +145,8 @@ func (p *part) pour(posts, next []uint32) {
 type set interface {
 	Len() int
 	Class() string
-	edition(i int) (edition, string) // and the name
+	edition(i int) edition
+	name(i int) string
 	tools(from, n int) []tools.Tool
 	memo(key any, build func() any) any
 }
@@ -138,10 +154,9 @@ type set interface {
 // visible is a set that a catalog keeps.
 type visible struct{ *tools.VisibleSet }
 
-func (v visible) edition(i int) (edition, string) {
-	e := v.VisibleSet.Edition(i)
-	return e, e.Name()
-}
+func (v visible) edition(i int) edition { return v.VisibleSet.Edition(i) }
+
+func (v visible) name(i int) string { return v.VisibleSet.Edition(i).Name() }
 
 func (v visible) tools(from, n int) []tools.Tool { return v.VisibleSet.Page(from, n) }
 

@@ -11,10 +11,11 @@ import (
 type space struct {
 	vocab *vocabulary
 	base  *segment
-	fresh *segment // what was added since; its documents are numbered on from those of base
-	gone  []uint64 // a bit for each document of both that is no longer there
-	lost  int      // how many bits are set
-	live  []uint32 // the documents, in the order of the set
+	fresh *segment  // what was added since; its documents are numbered on from those of base
+	gone  []uint64  // a bit for each document of both that is no longer there
+	lost  int       // how many bits are set
+	live  []uint32  // the documents, in the order of the set
+	from  []edition // of each of live, side by side so that they are compared fast
 }
 
 func (s *space) doc(id uint32) *doc {
@@ -22,6 +23,13 @@ func (s *space) doc(id uint32) *doc {
 		return &s.base.docs[id]
 	}
 	return &s.fresh.docs[int(id)-len(s.base.docs)]
+}
+
+func (s *space) brief(id uint32) brief {
+	if int(id) < len(s.base.briefs) {
+		return s.base.briefs[id]
+	}
+	return s.fresh.briefs[int(id)-len(s.base.briefs)]
 }
 
 func (s *space) all() int { return len(s.base.docs) + len(s.fresh.docs) }
@@ -123,29 +131,36 @@ func (x *Index) forget(but string) {
 
 // difference says how a set differs from an index.
 type difference struct {
-	live  []uint32 // by place in the set: the document that stands for the tool; undefined for new ones
-	added []int    // places of new tools
-	gone  []uint32 // documents that are not in the set
+	from  []edition // of the set
+	live  []uint32  // by place in the set: the document that stands for the tool; undefined for new ones
+	added []int     // places of new tools
+	gone  []uint32  // documents that are not in the set
 }
 
 // compare walks the index and the set, which are both sorted by name.
 func (s *space) compare(v set) difference {
 	n := min(v.Len(), maxDocs)
-	d := difference{live: make([]uint32, n)}
-	old := s.live
+	d := difference{live: make([]uint32, n), from: make([]edition, n)}
+	k := 0
 	for i := range n {
-		e, name := v.edition(i)
-		for len(old) > 0 && s.doc(old[0]).name < name {
-			d.gone, old = append(d.gone, old[0]), old[1:]
+		e := v.edition(i)
+		d.from[i] = e
+		if k < len(s.from) && s.from[k] == e {
+			d.live[i] = s.live[k]
+			k++
+			continue
 		}
-		switch {
-		case len(old) > 0 && s.doc(old[0]).edition == e:
-			d.live[i], old = old[0], old[1:]
-		default:
+		for name := v.name(i); k < len(s.live) && s.doc(s.live[k]).name < name; k++ {
+			d.gone = append(d.gone, s.live[k])
+		}
+		if k < len(s.from) && s.from[k] == e {
+			d.live[i] = s.live[k]
+			k++
+		} else {
 			d.added = append(d.added, i)
 		}
 	}
-	d.gone = append(d.gone, old...)
+	d.gone = append(d.gone, s.live[k:]...)
 	return d
 }
 
@@ -174,7 +189,7 @@ func (x *Index) derive(prev *space, v set) *space {
 // amended keeps the large segment and makes the small one anew.
 func (x *Index) amended(prev *space, v set, d difference) *space {
 	first := uint32(len(prev.base.docs))
-	s := &space{vocab: x.vocab, base: prev.base, lost: prev.lost + len(d.gone), live: d.live}
+	s := &space{vocab: x.vocab, base: prev.base, lost: prev.lost + len(d.gone), live: d.live, from: d.from}
 	docs := slices.Clone(prev.fresh.docs)
 	occ := x.analyze(v, d.added, len(docs), &docs)
 	for k, i := range d.added {
@@ -209,7 +224,7 @@ func (x *Index) rebuilt(prev *space, v set, d difference) *space {
 	for _, i := range d.added {
 		isNew[i] = true
 	}
-	s := &space{vocab: x.vocab, fresh: &segment{}, live: make([]uint32, n)}
+	s := &space{vocab: x.vocab, fresh: &segment{}, live: make([]uint32, n), from: d.from}
 	for i := range n {
 		s.live[i] = uint32(i)
 		if !isNew[i] {
@@ -253,7 +268,6 @@ func (x *Index) analyzeRun(v set, places []int, docs []doc) []occurrence {
 			at := places[k]
 			from := len(occ)
 			docs[at], occ = a.tool(&list[k], occ)
-			docs[at].edition, _ = v.edition(at)
 			number(occ[from:], at)
 		}
 		places = places[run:]
@@ -263,14 +277,15 @@ func (x *Index) analyzeRun(v set, places []int, docs []doc) []occurrence {
 
 // analyze reads the tools of the given places as further documents, numbered from first on.
 func (x *Index) analyze(v set, places []int, first int, docs *[]doc) []occurrence {
-	a := newAnalyzer(x.vocab)
+	if x.reader == nil || x.reader.vocab != x.vocab {
+		x.reader = newAnalyzer(x.vocab)
+	}
 	var occ []occurrence
 	for k, i := range places {
 		list := v.tools(i, 1)
 		from := len(occ)
 		var d doc
-		d, occ = a.tool(&list[0], occ)
-		d.edition, _ = v.edition(i)
+		d, occ = x.reader.tool(&list[0], occ)
 		*docs = append(*docs, d)
 		number(occ[from:], first+k)
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/toolcrib/toolcrib/tools"
-	"github.com/toolcrib/toolcrib/tools/search"
 )
 
 // corpus is a catalog of the tools of many servers, and what each is called in the labels of queries.
@@ -86,12 +85,12 @@ func (c *corpus) visible() *tools.VisibleSet {
 	return c.cat.Snapshot().Visible(tools.FilterFrom(context.Background()))
 }
 
-func (c *corpus) labels(r search.Result) []string {
-	names := make([]string, len(r.Hits))
-	for i, h := range r.Hits {
-		names[i] = c.label[h.Name]
+func (c *corpus) labels(names []string) []string {
+	labels := make([]string, len(names))
+	for i, name := range names {
+		labels[i] = c.label[name]
 	}
-	return names
+	return labels
 }
 
 // query is one line of a file of queries.

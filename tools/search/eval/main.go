@@ -1,7 +1,7 @@
 // Command eval measures how well tools are found: it reads a corpus of tool lists and labelled queries, asks an
 // index each query, and prints recall and mean reciprocal rank for each kind of query.
 //
-//	go run ./tools/search/eval [-corpus DIR] [-queries FILE] [-fail N] [-md]
+//	go run ./tools/search/eval [-corpus DIR] [-queries FILE] [-plain] [-fail N] [-md]
 //
 // A corpus is a folder with tools-list/*.json, each what an MCP server answers to tools/list, and
 // search-queries.jsonl, whose lines are {"q": query, "want": [names], "kind": kind}. A name is that of the file,
@@ -17,6 +17,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/search"
 )
 
@@ -26,6 +27,7 @@ func main() {
 	flag.StringVar(&o.queries, "queries", "", "file of queries; empty is search-queries.jsonl in the corpus")
 	flag.IntVar(&o.fail, "fail", 0, "print so many queries whose answer is not among the first -within hits")
 	flag.IntVar(&o.within, "within", 10, "how many hits count as found for -fail")
+	flag.BoolVar(&o.plain, "plain", false, "measure textbook BM25 instead")
 	flag.BoolVar(&o.markdown, "md", false, "print Markdown")
 	flag.Parse()
 	if o.corpus == "" {
@@ -40,7 +42,7 @@ func main() {
 type options struct {
 	corpus, queries string
 	fail, within    int
-	markdown        bool
+	plain, markdown bool
 	out             io.Writer
 }
 
@@ -56,18 +58,33 @@ func run(o *options) error {
 	if err != nil {
 		return err
 	}
-	index := search.New(nil)
 	v := c.visible()
+	find := method(v, o.plain)
 	answers := make([]answer, len(queries))
 	for i, q := range queries {
-		found, err := index.Find(context.Background(), v, search.Query{Text: q.Text, Limit: 10})
+		names, err := find(q.Text)
 		if err != nil {
 			return err
 		}
-		answers[i] = answer{query: q, got: c.labels(found)}
+		answers[i] = answer{query: q, got: c.labels(names)}
 	}
 	fmt.Fprintf(o.out, "%d queries over %d tools\n", len(queries), v.Len())
 	table(o, answers)
 	failures(o, answers)
 	return nil
+}
+
+// depth is how many hits are asked for.
+const depth = 10
+
+// method returns what finds the names of tools for a query.
+func method(v *tools.VisibleSet, plain bool) func(query string) ([]string, error) {
+	if plain {
+		p := newPlain(v)
+		return func(query string) ([]string, error) { return p.find(query, depth), nil }
+	}
+	index := search.New(nil)
+	return func(query string) ([]string, error) {
+		return index.SearchVisible(context.Background(), v, query, nil, depth)
+	}
 }

@@ -7,7 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/toolcrib/toolcrib/tools/search/lexicon"
 )
@@ -54,12 +53,8 @@ func build(words *cutWords, b *book) *table {
 		}
 	}
 	t.write(words, b, number)
-	t.fromVectors(b, words)
-	for from, list := range words.Synonyms {
-		for _, s := range list {
-			t.link(from, s.To, link{lexicon.WordNet, s.Weight})
-		}
-	}
+	t.join(words.Near, lexicon.Vector)
+	t.join(words.Synonyms, lexicon.WordNet)
 	for from, m := range b.links {
 		for to, l := range m {
 			t.link(number[from], number[to], l)
@@ -86,61 +81,19 @@ func (t *table) write(words *cutWords, b *book, number map[string]int) {
 	}
 }
 
+func (t *table) join(lists [][]synonym, kind lexicon.Kind) {
+	for from, list := range lists {
+		for _, s := range list {
+			t.link(from, s.To, link{kind, s.Weight})
+		}
+	}
+}
+
 // link sets how one term leads to another. What is set later takes the place of what is there.
 func (t *table) link(from, to int, l link) {
 	if from != to && l.weight > 0 {
 		t.out[from][to] = l
 	}
-}
-
-// Neighbours of a term in the space of vectors: how many at most, how close at least, and how common a word
-// must be to be one, unless the thesaurus has it.
-const (
-	maxNeighbours = 12
-	minCosine     = 0.5
-	commonRank    = 9000
-)
-
-func (t *table) fromVectors(b *book, words *cutWords) {
-	inBook := map[string]bool{}
-	for _, s := range b.terms() {
-		inBook[s] = true
-	}
-	var targets []int
-	for i, s := range words.Stems {
-		if (inBook[s] || words.Ranks[i] < commonRank) && t.flags[i]&lexicon.Fluff == 0 && words.Ranks[i] > 100 {
-			targets = append(targets, i)
-		}
-	}
-	var wg sync.WaitGroup
-	for part := range 2 {
-		wg.Go(func() {
-			for from := part; from < len(t.vectors); from += 2 {
-				for _, s := range t.nearest(from, targets) {
-					t.link(from, s.To, link{lexicon.Vector, s.Weight})
-				}
-			}
-		})
-	}
-	wg.Wait()
-}
-
-func (t *table) nearest(from int, targets []int) []synonym {
-	var close []synonym
-	for _, to := range targets {
-		sum := int32(0)
-		a, b := &t.vectors[from], &t.vectors[to]
-		for k := range a {
-			sum += int32(a[k]) * int32(b[k])
-		}
-		if c := float64(sum) / (127 * 127); to != from && c >= minCosine {
-			close = append(close, synonym{to, min(lexicon.MaxWeight, int(c*lexicon.MaxWeight))})
-		}
-	}
-	slices.SortFunc(close, func(a, b synonym) int {
-		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.To, b.To))
-	})
-	return close[:min(len(close), maxNeighbours)]
 }
 
 func (t *table) links() int {

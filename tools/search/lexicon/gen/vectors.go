@@ -3,7 +3,9 @@ package main
 import (
 	"cmp"
 	"math"
+	"runtime"
 	"slices"
+	"sync"
 
 	"github.com/toolcrib/toolcrib/tools/search/lexicon"
 )
@@ -111,4 +113,57 @@ func rotate(a, v [][]float64, p, q int) {
 		a[p][k], a[q][k] = c*a[p][k]-s*a[q][k], s*a[p][k]+c*a[q][k]
 		v[p][k], v[q][k] = c*v[p][k]-s*v[q][k], s*v[p][k]+c*v[q][k]
 	}
+}
+
+// Neighbours of a word in the space of vectors: how many at most, how close at least, and how common a word
+// must be to be one, unless the thesaurus has it. The most common words of all are neighbours of nothing.
+const (
+	maxNeighbours = 12
+	minCosine     = 0.5
+	commonRank    = 9000
+	tooCommon     = 100
+)
+
+// neighbours returns for each stem those whose vectors are close to its own, the closest first.
+func (w *cutWords) neighbours(b *book) [][]synonym {
+	inBook := map[string]bool{}
+	for _, s := range b.terms() {
+		inBook[s] = true
+	}
+	var targets []int
+	for i, s := range w.Stems {
+		if (inBook[s] || w.Ranks[i] < commonRank) && b.flags[s]&lexicon.Fluff == 0 && w.Ranks[i] > tooCommon {
+			targets = append(targets, i)
+		}
+	}
+	out := make([][]synonym, len(w.Stems))
+	var wg sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for part := range workers {
+		wg.Go(func() {
+			for from := part; from < len(out); from += workers {
+				out[from] = w.nearest(from, targets)
+			}
+		})
+	}
+	wg.Wait()
+	return out
+}
+
+func (w *cutWords) nearest(from int, targets []int) []synonym {
+	var close []synonym
+	a := &w.Vectors[from]
+	for _, to := range targets {
+		sum, b := int32(0), &w.Vectors[to]
+		for k := range a {
+			sum += int32(a[k]) * int32(b[k])
+		}
+		if c := float64(sum) / (127 * 127); to != from && c >= minCosine {
+			close = append(close, synonym{to, min(lexicon.MaxWeight, int(c*lexicon.MaxWeight))})
+		}
+	}
+	slices.SortFunc(close, func(a, b synonym) int {
+		return cmp.Or(cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.To, b.To))
+	})
+	return close[:min(len(close), maxNeighbours)]
 }

@@ -24,7 +24,8 @@ type cutWords struct {
 	Stems    []string // the most common first
 	Ranks    []int    // of the most common written form among all words of GloVe
 	Vectors  [][lexicon.Dim]int8
-	Synonyms [][]synonym
+	Near     [][]synonym // by vectors
+	Synonyms [][]synonym // by WordNet
 	Surfaces []surface
 }
 
@@ -97,6 +98,7 @@ func chooseWords(npm string, b *book) (*cutWords, error) {
 		rows = append(rows, glove.vectors[word])
 	}
 	words.Vectors = shrink(rows)
+	words.Near = words.neighbours(b)
 	words.Synonyms = net.synonyms(number, b)
 	return words, nil
 }
