@@ -261,48 +261,6 @@ func sortedSet(s []string) []string {
 	return s
 }
 
-// hideInjected removes hidden arguments from the schema that callers see.
-func hideInjected(t *Tool) error {
-	for _, inj := range t.Injected {
-		if len(t.ArgsSchema) == 0 {
-			return nil
-		}
-		next, err := withoutProperty(t.ArgsSchema, inj.Arg)
-		if err != nil {
-			return fmt.Errorf("arguments schema: %w", err)
-		}
-		t.ArgsSchema = next
-	}
-	return nil
-}
-
-// withoutProperty returns an object schema without one property.
-func withoutProperty(raw json.RawMessage, name string) (json.RawMessage, error) {
-	if props, ok := rawjson.Get(raw, "properties"); ok {
-		props, err := rawjson.Delete(props, name)
-		if err != nil {
-			return nil, err
-		}
-		if raw, err = rawjson.Set(raw, "properties", props); err != nil {
-			return nil, err
-		}
-	}
-	req, ok := rawjson.Get(raw, "required")
-	if !ok {
-		return raw, nil
-	}
-	var names []string
-	if err := json.Unmarshal(req, &names); err != nil {
-		return nil, fmt.Errorf("required: %w", err)
-	}
-	names = slices.DeleteFunc(names, func(n string) bool { return n == name })
-	enc, err := json.Marshal(names)
-	if err != nil {
-		return nil, err
-	}
-	return rawjson.Set(raw, "required", enc)
-}
-
 // checkExamples refuses an example with an argument that the schema does not
 // declare.
 func checkExamples(t *Tool) error {
