@@ -289,10 +289,10 @@ func (c *checker) env(at string, env map[string]string) {
 }
 
 var (
-	headerName = regexp.MustCompile("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")
+	headerName = newPattern("^[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}$")
 	// secretName are the names of headers and variables that carry
 	// credentials.
-	secretName = regexp.MustCompile(`(?i)^(proxy-)?authorization$|^(set-)?cookie$|(^|[-_])(token|secret|password|passwd|credentials?|api[-_]?key|access[-_]?key|private[-_]?key)$`)
+	secretName = newPattern(`(?i)^(proxy-)?authorization$|^(set-)?cookie$|(^|[-_])(token|secret|password|passwd|credentials?|api[-_]?key|access[-_]?key|private[-_]?key)$`)
 )
 
 // loopback reports whether an address is reached from this machine only.

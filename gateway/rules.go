@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,7 +13,7 @@ import (
 // element of a list or mapping.
 type rules struct {
 	required, url, secret bool
-	name                  *regexp.Regexp // nil: any text
+	name                  *pattern // nil: any text
 	enum                  []string
 	min, max              *float64
 }
@@ -55,8 +54,8 @@ func bound(s string) *float64 {
 
 // The forms of canonical names, and of names of sources and prefixes.
 var (
-	namePattern   = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
-	sourcePattern = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+	namePattern   = newPattern(`^[A-Za-z0-9_.-]{1,128}$`)
+	sourcePattern = newPattern(`^[A-Za-z0-9_.-]{1,64}$`)
 )
 
 // checker looks for faults in a Config, wherever it came from.
