@@ -85,7 +85,7 @@ func (c *crib) client(t testing.TB, who string, stateless, tasks bool) *client {
 	t.Cleanup(transport.CloseIdleConnections)
 	out := &client{url: c.url, who: who, stateless: stateless, tasks: tasks, http: &http.Client{Transport: transport}}
 	if !stateless {
-		resp := out.post(t, bounded(t), "initialize", `{"protocolVersion":"2025-11-25","capabilities":{},"clientInfo":{"name":"c","version":"1"}}`)
+		resp := out.post(t, bounded(t), "initialize", `{"protocolVersion":"2025-11-25","capabilities":{"elicitation":{}},"clientInfo":{"name":"c","version":"1"}}`)
 		out.session = resp.Header.Get("Mcp-Session-Id")
 		resp.Body.Close()
 		out.post(t, bounded(t), "", "").Body.Close()
