@@ -220,3 +220,40 @@ func (*peer) Log(context.Context, tools.LogNote) error { return nil }
 func (*peer) Ask(context.Context, tools.Question) (tools.Answer, error) {
 	return tools.Answer{}, tools.ErrAskUnsupported
 }
+
+// slowShelf stores a result only if it is given a second.
+type slowShelf struct{}
+
+func (slowShelf) Bound(ctx context.Context, _ *tools.Tool, res tools.ToolResult) (tools.ToolResult, error) {
+	if !pause(ctx, time.Second) {
+		return tools.ToolResult{}, ctx.Err()
+	}
+	return res, nil
+}
+
+// A call that was made keeps its result when the turn ends while that is stored.
+func TestResultsOutlastTheTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCrib(t).add(tools.Tool{Name: "a"}, nil)
+		ctx, cancel := context.WithTimeout(caller(), time.Millisecond)
+		defer cancel()
+		results, err := c.begin(ctx, &turn.Options{Bounder: slowShelf{}}).Execute(ctx, []turn.Call{call("1", "a", `{}`)})
+		if !errors.Is(err, context.DeadlineExceeded) {
+			t.Error(err)
+		}
+		want(t, results, turn.StatusCompleted)
+	})
+}
+
+// A tool may fail with any error, such as that of a turn which it ran itself.
+func TestErrorsOfToolsAreFailures(t *testing.T) {
+	for _, err := range []error{turn.ErrNotRun, turn.ErrBudget, tools.ErrToolNotFound, tools.ErrToolInvalidArgs, tools.ErrToolDenied, context.Canceled,
+		&tools.Error{Code: tools.ErrToolNotFound}, &tools.Error{Code: turn.ErrNotRun}} {
+		c := newCrib(t).add(tools.Tool{Name: "a"}, func(context.Context, json.RawMessage) (tools.ToolResult, error) { return tools.ToolResult{}, err })
+		results := c.execute(nil, call("", "a", `{}`))
+		want(t, results, turn.StatusFailed)
+		if heard := c.heard(); results[0].CallID == "" || heard[len(heard)-1].CallID != results[0].CallID || results[0].Attempts != 1 {
+			t.Errorf("%v: %+v", err, results[0])
+		}
+	}
+}

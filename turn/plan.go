@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -27,6 +28,7 @@ type plan struct {
 	next  []int // the calls that wait for this one
 
 	ran       *tools.Tool // what the door was about to run; not ours to change
+	callID    string      // under which the door tells of the call
 	unwrapped string
 	result    *Result
 }
@@ -126,6 +128,7 @@ func (p *plan) entrance(ctx context.Context) tools.Entrance {
 
 // guard is what the turn demands of the call at the door.
 func (p *plan) guard(ctx context.Context, tool *tools.Tool, args json.RawMessage, next tools.Invoker) (tools.ToolResult, error) {
+	p.callID = tools.CallFrom(ctx).ID
 	if p.refusal != nil {
 		return tools.ToolResult{}, refused(p.refusal)
 	}
@@ -210,7 +213,7 @@ func (p *plan) conclude(ctx context.Context, res tools.ToolResult, err error) {
 	if p.cost > 0 && attempts(err) == 0 {
 		p.turn.meter().refund(p.cost)
 	}
-	r.ToolResult = tools.ToolResult{IsError: true, CallID: res.CallID, Content: []tools.Content{tools.TextContent(p.explain(ctx))}}
+	r.ToolResult = tools.ToolResult{IsError: true, CallID: p.callID, Attempts: attempts(err), Content: []tools.Content{tools.TextContent(p.explain(ctx))}}
 	p.turn.meter().addBytes(size(&r.ToolResult))
 }
 
@@ -225,11 +228,30 @@ func (p *plan) bounded(ctx context.Context, res tools.ToolResult) (out tools.Too
 			out, err = res, unkept(p.ran.Name, fmt.Errorf("panic: %v", r), res.Attempts)
 		}
 	}()
+	ctx, cancel := outlast(ctx, storeGrace)
+	defer cancel()
 	small, err := b.Bound(ctx, p.ran, res)
 	if err != nil {
 		return res, unkept(p.ran.Name, err, res.Attempts)
 	}
 	return small, nil
+}
+
+// storeGrace is how long a result may still be stored when the turn has ended: the
+// call was made, and its result should not be lost to the end of the turn.
+const storeGrace = 5 * time.Second
+
+// outlast returns a context that ends a while after ctx does.
+func outlast(ctx context.Context, by time.Duration) (context.Context, context.CancelFunc) {
+	longer, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		timer := time.AfterFunc(by, cancel)
+		context.AfterFunc(longer, func() { timer.Stop() })
+	})
+	return longer, func() {
+		stop()
+		cancel()
+	}
 }
 
 // unkept says that a result could not be made small, and is withheld.
@@ -251,7 +273,7 @@ func attempts(err error) int {
 func statusOf(ctx context.Context, err error) Status {
 	reached := attempts(err) > 0
 	switch ended := ctx.Err() != nil && errors.Is(err, ctx.Err()); {
-	case errors.Is(err, ErrNotRun):
+	case !reached && errors.Is(err, ErrNotRun):
 		return StatusNotRun
 	case ended && reached:
 		return StatusCancelled
