@@ -74,9 +74,9 @@ type Meta struct {
 	TTL time.Duration
 }
 
-// refPrefix begins every ref. The letter behind it is that of the scope, so that
+// RefPrefix begins every ref. The letter behind it is that of the scope, so that
 // a ref says under which owner it is looked for.
-const refPrefix = "art-"
+const RefPrefix = "art-"
 
 const (
 	refRandom  = 26 // characters of crypto/rand.Text: 130 bits
@@ -86,16 +86,16 @@ const (
 )
 
 func newRef(s store.Scope) string {
-	return refPrefix + s.String()[:1] + strings.ToLower(rand.Text())
+	return RefPrefix + s.String()[:1] + strings.ToLower(rand.Text())
 }
 
 // scopeOf returns the scope that a ref names, or zero when it is no ref.
 func scopeOf(ref string) store.Scope {
-	if len(ref) != len(refPrefix)+1+refRandom || !strings.HasPrefix(ref, refPrefix) {
+	if len(ref) != len(RefPrefix)+1+refRandom || !strings.HasPrefix(ref, RefPrefix) {
 		return 0
 	}
 	for _, s := range scopes {
-		if s.String()[0] == ref[len(refPrefix)] {
+		if s.String()[0] == ref[len(RefPrefix)] {
 			return s
 		}
 	}

@@ -69,6 +69,9 @@ func (s *Store) Bounder(bounds *Bounds) *Bounder {
 	return b
 }
 
+// Store returns where the bounder keeps what is heavy.
+func (b *Bounder) Store() *Store { return b.store }
+
 // Offload implements tools.Sink, for the Entrance of calls whose results are
 // bounded afterwards.
 func (b *Bounder) Offload(ctx context.Context, about tools.Offload, r io.Reader) (tools.ArtifactRef, error) {

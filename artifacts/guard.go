@@ -46,13 +46,14 @@ func guardQuery(q *gojq.Query) (*gojq.Query, error) {
 	if q.Meta != nil || len(q.Imports) > 0 || len(q.FuncDefs) > 0 {
 		return nil, fmt.Errorf("queries have no imports and define no functions")
 	}
-	for _, p := range q.Patterns {
-		if err := guardPattern(p); err != nil {
-			return nil, err
-		}
+	if err := guardPatterns(q.Patterns); err != nil {
+		return nil, err
 	}
-	if q.Term != nil {
+	switch {
+	case q.Term != nil:
 		return guardTerm(q)
+	case q.Right == nil: // nothing but a comment
+		return &gojq.Query{Term: &gojq.Term{Type: gojq.TermTypeIdentity}}, nil
 	}
 	var err error
 	if q.Left, err = guardQuery(q.Left); err != nil {

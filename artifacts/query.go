@@ -106,7 +106,8 @@ func (q *querying) done() error {
 }
 
 // run appends the results for one value, one on each line.
-func (q *querying) run(ctx context.Context, v any) error {
+func (q *querying) run(ctx context.Context, v any) (err error) {
+	defer refusePanic(&err)
 	q.work.begin(v)
 	results := q.code.RunWithContext(ctx, v)
 	for {
@@ -147,6 +148,14 @@ func (q *querying) append(text []byte) bool {
 	return true
 }
 
+// refusePanic is deferred around the library, so that no query which it cannot
+// take does more than fail.
+func refusePanic(err *error) {
+	if recover() != nil {
+		*err = queryFault("the query cannot be run")
+	}
+}
+
 func resultFault(err error) error {
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -163,7 +172,8 @@ func resultFault(err error) error {
 
 // compileQuery compiles an expression with guards around all that could take much
 // memory or time in one step.
-func compileQuery(text string) (*gojq.Code, *work, error) {
+func compileQuery(text string) (code *gojq.Code, w *work, err error) {
+	defer refusePanic(&err)
 	if len(text) > maxQueryText {
 		return nil, nil, queryFault("a query has at most %d bytes", maxQueryText)
 	}
@@ -175,8 +185,8 @@ func compileQuery(text string) (*gojq.Code, *work, error) {
 	if err != nil {
 		return nil, nil, queryFault("%s", err)
 	}
-	w := &work{}
-	code, err := gojq.Compile(guarded, w.functions()...)
+	w = &work{}
+	code, err = gojq.Compile(guarded, w.functions()...)
 	if err != nil {
 		return nil, nil, queryFault("the query is not a jq expression: %s", err)
 	}
