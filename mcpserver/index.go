@@ -1,6 +1,7 @@
 package mcpserver
 
 import (
+	"bytes"
 	"encoding/json"
 	"regexp"
 	"strings"
@@ -137,6 +138,9 @@ func claim(names map[string]string, key, tool string) (taken string) {
 // addApp notes the page that a tool names for showing what it gives. Such a
 // resource need not be listed.
 func (x *index) addApp(t *tools.Tool) {
+	if !mayHaveMeta(t.Definition) {
+		return
+	}
 	meta, ok := rawjson.Get(t.Definition, "_meta")
 	if !ok {
 		return
@@ -150,6 +154,12 @@ func (x *index) addApp(t *tools.Tool) {
 			x.apps[uri] = t.Source
 		}
 	}
+}
+
+// mayHaveMeta is a quick look, as most tools have no _meta. A key may be written
+// with escapes.
+func mayHaveMeta(definition []byte) bool {
+	return bytes.Contains(definition, []byte("_meta")) || bytes.Contains(definition, []byte(`\u`))
 }
 
 // promptName is the name under which a prompt is shown: that of its source,

@@ -1,11 +1,10 @@
 package view
 
 import (
-	"runtime"
 	"slices"
 	"sync"
-	"sync/atomic"
 
+	"github.com/toolcrib/toolcrib/internal/spread"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -62,18 +61,7 @@ func (f *Format) begin(v View) *List {
 // elements encodes tools, several at once where there are many.
 func (f *Format) elements(list []tools.Tool) [][]byte {
 	out := make([][]byte, len(list))
-	var next atomic.Int64
-	work := func() {
-		for i := next.Add(1) - 1; i < int64(len(list)); i = next.Add(1) - 1 {
-			out[i] = f.Element(list[i])
-		}
-	}
-	var others sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(list)/worthAWorker) - 1 {
-		others.Go(work)
-	}
-	work()
-	others.Wait()
+	spread.Each(len(list), worthAWorker, func(i int) { out[i] = f.Element(list[i]) })
 	return out
 }
 

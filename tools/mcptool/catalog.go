@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
+	"github.com/toolcrib/toolcrib/internal/spread"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -85,10 +86,12 @@ func (inv *inventory) addList(list *entryList, shelf *shelf) {
 // read returns the entries that can be read. What cannot be, and has a URI, is
 // listed all the same.
 func (inv *inventory) read(list *entryList, shelf *shelf) []definition {
-	out := make([]definition, 0, len(list.entries))
-	for i, raw := range list.entries {
-		d, err := readDefinition(list.kind, raw)
-		if err != nil {
+	found := make([]definition, len(list.entries))
+	faults := make([]error, len(list.entries))
+	spread.Each(len(found), worthAWorker, func(i int) { found[i], faults[i] = readDefinition(list.kind, list.entries[i]) })
+	out := make([]definition, 0, len(found))
+	for i, d := range found {
+		if err := faults[i]; err != nil {
 			shelf.add(&d, "")
 			inv.refuse(fmt.Sprintf("%s (entry %d of %s)", inv.server.cfg.Name, i+1, list.method), fmt.Errorf("%w: %w", tools.ErrToolInvalid, err))
 			continue
@@ -97,6 +100,9 @@ func (inv *inventory) read(list *entryList, shelf *shelf) []definition {
 	}
 	return out
 }
+
+// worthAWorker is how many entries make up for starting a goroutine.
+const worthAWorker = 16
 
 // repeated returns the names that more than one resource has, which is allowed.
 func repeated(list []definition) map[string]bool {
