@@ -42,6 +42,16 @@ type World struct {
 	Refreshing func(w http.ResponseWriter) bool
 	Answers    func(form url.Values, w http.ResponseWriter) bool // before the token endpoint does
 
+	// Proofs says that tokens are bound to keys (RFC 9449), and ProofNonce, if not
+	// empty, what proofs must have. Faults are proofs that were wrong otherwise.
+	Proofs          bool
+	ProofAlgorithms []string
+	ProofNonce      string
+	Faults          []string
+
+	proofs map[string]bool   // ids of those that were used
+	bound  map[string]string // keys of access tokens
+
 	mu         sync.Mutex
 	challenges map[string]url.Values // authorization requests by code
 	tokens     map[string][]string   // scopes of access tokens
@@ -61,7 +71,8 @@ type World struct {
 func New(t testing.TB) *World {
 	t.Helper()
 	w := &World{Methods: []string{"none", "client_secret_basic"}, challenges: map[string]url.Values{},
-		tokens: map[string][]string{}, refreshes: map[string][]string{}}
+		tokens: map[string][]string{}, refreshes: map[string][]string{},
+		proofs: map[string]bool{}, bound: map[string]string{}, ProofAlgorithms: []string{"ES256"}}
 	w.Server = httptest.NewServer(w.serverMux())
 	w.Service = httptest.NewServer(w.serviceMux())
 	t.Cleanup(w.Server.Close)
@@ -97,7 +108,10 @@ func (w *World) serve(out http.ResponseWriter, r *http.Request) {
 func (w *World) admits(out http.ResponseWriter, r *http.Request) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	token := strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer ")
+	if w.Proofs && !w.admitsProof(out, r) {
+		return false
+	}
+	_, token, _ := strings.Cut(r.Header.Get("Authorization"), " ")
 	scopes, ok := w.tokens[token]
 	missing := slices.ContainsFunc(w.Demands, func(s string) bool { return !slices.Contains(scopes, s) })
 	switch {
@@ -138,6 +152,9 @@ func (w *World) metadata() map[string]any {
 	m := map[string]any{"issuer": at, "authorization_endpoint": at + "/authorize", "token_endpoint": at + "/token",
 		"registration_endpoint": at + "/register", "token_endpoint_auth_methods_supported": w.Methods, "scopes_supported": w.Supported,
 		"code_challenge_methods_supported": []string{"S256"}, "authorization_response_iss_parameter_supported": w.SendsIss}
+	if w.Proofs {
+		m["dpop_signing_alg_values_supported"] = w.ProofAlgorithms
+	}
 	if w.NoPKCE {
 		delete(m, "code_challenge_methods_supported")
 	}
@@ -191,6 +208,13 @@ func (w *World) token(out http.ResponseWriter, r *http.Request) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	key := ""
+	if w.Proofs {
+		var ok bool
+		if key, ok = w.provesToken(out, r); !ok {
+			return
+		}
+	}
 	scopes, ok := w.granted(form)
 	if !ok {
 		WriteJSON(out, 400, map[string]string{"error": "invalid_grant"})
@@ -199,6 +223,9 @@ func (w *World) token(out http.ResponseWriter, r *http.Request) {
 	token, refresh := "access-"+rand.Text(), "refresh-"+rand.Text()
 	w.tokens[token] = scopes
 	answer := map[string]any{"access_token": token, "token_type": "Bearer"}
+	if w.Proofs {
+		w.bound[token], answer["token_type"] = key, "DPoP"
+	}
 	if form.Get("grant_type") == "authorization_code" || form.Get("grant_type") == "refresh_token" {
 		w.refreshes[refresh] = scopes
 		answer["refresh_token"] = refresh

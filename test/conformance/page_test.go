@@ -69,7 +69,7 @@ checks passed of checks made; the suite leaves out checks of what a server does 
 {{range .Rows}}| {{.Scenario}} | {{.Kind}} | {{.Fixture}} | {{.Toolcrib}} | {{.Failing}} |
 {{end}}{{end}}
 The client scenarios run against a gateway in front of the suite's servers, used by a client of the Go SDK, and for
-those below ` + "`auth/`" + ` by a browser that agrees to everything at once.
+those below ` + "`auth/`" + ` by a browser that agrees to everything at once. A check that is made of every request counts once.
 {{range .Clients}}
 ## Client, revision {{.Revision}}
 

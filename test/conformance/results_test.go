@@ -36,6 +36,35 @@ func (r result) verdict() string {
 	return "pass"
 }
 
+// check is one check of a scenario as the suite records it. Its status is SUCCESS, FAILURE, or a word that
+// does not count.
+type check struct{ ID, Status string }
+
+// failedChecks returns the ids of the failed checks, sorted.
+func failedChecks(checks []check) []string {
+	var failed []string
+	for _, c := range checks {
+		if c.Status == "FAILURE" {
+			failed = append(failed, c.ID)
+		}
+	}
+	slices.Sort(failed)
+	return failed
+}
+
+// once counts each check of a scenario once. One that failed at any time has failed.
+func once(r result, checks []check) result {
+	r.Failing = slices.Compact(failedChecks(checks))
+	passed := map[string]bool{}
+	for _, c := range checks {
+		if c.Status == "SUCCESS" && !slices.Contains(r.Failing, c.ID) {
+			passed[c.ID] = true
+		}
+	}
+	r.Passed, r.Failed = len(passed), len(r.Failing)
+	return r
+}
+
 var (
 	summaryLine  = regexp.MustCompile(`=== (SUITE )?SUMMARY ===`)
 	scenarioLine = regexp.MustCompile(`^([✓✗]) ([\w/-]+): (\d+) passed, (\d+) failed(, \d+ warnings)?$`)
@@ -243,6 +272,15 @@ func TestUnmet(t *testing.T) {
 		{Scenario: "tasks-lifecycle", Kind: "extension", Failed: 8},
 	})
 	if diff := cmp.Diff([]string{"initialize fails a-check"}, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestOnce(t *testing.T) {
+	got := once(result{Scenario: "s", Passed: 4, Failed: 2}, []check{
+		{"a", "SUCCESS"}, {"a", "SUCCESS"}, {"b", "SUCCESS"}, {"b", "FAILURE"}, {"b", "FAILURE"}, {"c", "INFO"}, {"d", "SUCCESS"},
+	})
+	if diff := cmp.Diff(result{Scenario: "s", Passed: 2, Failed: 1, Failing: []string{"b"}}, got); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -17,6 +17,8 @@ type challenge struct {
 	metadata     string   // where the service's metadata are, or empty
 	scopes       []string // that it wants, or nil
 	insufficient bool     // the token is good and its scopes do not suffice
+	proof        bool     // the token is to be sent with a proof
+	nonce        bool     // the proof lacks the nonce that the answer brought
 }
 
 // challengeOf reads the answer to a request. It reports false for one that no
@@ -30,13 +32,15 @@ func challengeOf(resp *http.Response) (challenge, bool) {
 	if err != nil {
 		list = nil // what cannot be read says nothing
 	}
+	bearer := slices.ContainsFunc(list, func(said oauthex.Challenge) bool { return said.Scheme == "bearer" })
 	for _, said := range list {
-		if said.Scheme != "bearer" {
+		if said.Scheme != "bearer" && (bearer || said.Scheme != "dpop") {
 			continue
 		}
 		c.metadata = said.Params["resource_metadata"]
 		c.scopes = strings.Fields(said.Params["scope"])
 		c.insufficient = said.Params["error"] == "insufficient_scope"
+		c.proof, c.nonce = !bearer, said.Params["error"] == wantsNonce
 	}
 	return c, resp.StatusCode == http.StatusUnauthorized || c.insufficient
 }
@@ -46,6 +50,13 @@ type discovery struct {
 	resource string // the service's identifier, as it was published
 	scopes   []string
 	server   oauthex.AuthServerMeta
+	proof    bool // tokens are bound to a key
+}
+
+// serverMetadata is what an authorization server publishes.
+type serverMetadata struct {
+	oauthex.AuthServerMeta
+	ProofAlgorithms []string `json:"dpop_signing_alg_values_supported"`
 }
 
 // discover finds out who gives tokens for the service.
@@ -54,7 +65,7 @@ func (u *Upstream) discover(ctx context.Context, c challenge) (*discovery, error
 	if err != nil {
 		return nil, err
 	}
-	d := &discovery{resource: u.cfg.Resource}
+	d := &discovery{resource: u.cfg.Resource, proof: c.proof || found != nil && found.DPOPBoundAccessTokensRequired}
 	var issuers []string
 	if found != nil {
 		d.resource, d.scopes, issuers = found.Resource, found.ScopesSupported, found.AuthorizationServers
@@ -91,8 +102,10 @@ func (u *Upstream) findServer(ctx context.Context, d *discovery, issuers []strin
 	switch {
 	case err != nil:
 		return err
+	case meta != nil && d.proof && len(meta.ProofAlgorithms) > 0 && !slices.Contains(meta.ProofAlgorithms, proofAlgorithm):
+		return refuse("the authorization server %s takes no proofs signed with %s", bounded(issuer), proofAlgorithm)
 	case meta != nil:
-		d.server = *meta
+		d.server = meta.AuthServerMeta
 	case legacy:
 		d.server = oauthex.AuthServerMeta{Issuer: issuer, AuthorizationEndpoint: issuer + "/authorize",
 			TokenEndpoint: issuer + "/token", RegistrationEndpoint: issuer + "/register", CodeChallengeMethodsSupported: []string{"S256"}}
@@ -153,8 +166,8 @@ func covers(published, address string) bool {
 
 // serverMetadata returns what an authorization server publishes (RFC 8414 or
 // OpenID Connect Discovery), or nil.
-func (u *Upstream) serverMetadata(ctx context.Context, issuer string) (*oauthex.AuthServerMeta, error) {
-	var meta oauthex.AuthServerMeta
+func (u *Upstream) serverMetadata(ctx context.Context, issuer string) (*serverMetadata, error) {
+	var meta serverMetadata
 	found, err := u.net.firstJSON(ctx, serverMetadataURLs(issuer), &meta)
 	switch {
 	case err != nil || !found:

@@ -21,6 +21,7 @@
 // authorization code with PKCE, client credentials, a signed assertion
 // (RFC 7523), and the exchange of an identity for one (RFC 8693); a client
 // authenticates by secret, in the header or in the body, by a signed assertion,
-// or not at all. Resource indicators (RFC 8707) and the issuer of an
+// or not at all. Where a service wants that, a token is bound to a key (RFC 9449).
+// Resource indicators (RFC 8707) and the issuer of an
 // authorization response (RFC 9207) are always sent and checked.
 package auth

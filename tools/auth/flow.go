@@ -42,8 +42,12 @@ func (b *Broker) begin(ctx context.Context, p *pending) (*attempt, string, error
 	if err != nil {
 		return nil, "", err
 	}
+	server, err := serverOf(d)
+	if err != nil {
+		return nil, "", err
+	}
 	a := &attempt{pending: p, state: rand.Text(), browser: rand.Text(), verifier: oauth2.GenerateVerifier(), redirect: redirect,
-		scopes: scopes, server: serverOf(d), client: client, expires: time.Now().Add(attemptLife),
+		scopes: scopes, server: server, client: client, expires: time.Now().Add(attemptLife),
 		sendsIss: d.server.AuthorizationResponseIssParameterSupported}
 	address, err := a.address(d.server.AuthorizationEndpoint)
 	if err != nil {

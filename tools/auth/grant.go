@@ -25,11 +25,16 @@ func (u *Upstream) ask(ctx context.Context, server Server, client Client, params
 	}
 	request := clientcredentials.Config{ClientID: client.ID, ClientSecret: secret, TokenURL: server.TokenEndpoint,
 		AuthStyle: style, EndpointParams: params}
-	token, err := request.Token(u.net.client(ctx))
+	if ctx, err = u.net.client(ctx, server.ProofKey); err != nil {
+		return nil, err
+	}
+	token, err := request.Token(ctx)
 	if err != nil {
 		return nil, tokenFailure(server.TokenEndpoint, err, append(secrets, secret, params.Get("client_assertion"))...)
 	}
-	if kind := strings.ToLower(token.TokenType); kind != "" && kind != "bearer" && kind != "n_a" {
+	switch kind := strings.ToLower(token.TokenType); {
+	case kind == "", kind == "bearer", kind == "n_a", kind == "dpop" && len(server.ProofKey) > 0:
+	default:
 		return nil, refuse("the token endpoint at %s gave a token of type %s, which is not understood", origin(server.TokenEndpoint), bounded(token.TokenType))
 	}
 	return token, nil
@@ -58,9 +63,17 @@ func (c *Config) apply(v url.Values) {
 	}
 }
 
-// serverOf is what of a discovery stays with a token.
-func serverOf(d *discovery) Server {
-	return Server{Issuer: d.server.Issuer, TokenEndpoint: d.server.TokenEndpoint, Resource: d.resource}
+// serverOf is what of a discovery stays with a token, and the token's key.
+func serverOf(d *discovery) (Server, error) {
+	s := Server{Issuer: d.server.Issuer, TokenEndpoint: d.server.TokenEndpoint, Resource: d.resource}
+	if !d.proof {
+		return s, nil
+	}
+	var err error
+	if s.ProofKey, err = newProofKey(); err != nil {
+		return Server{}, refuse("there is no key for the token: %v", err)
+	}
+	return s, nil
 }
 
 // machineToken obtains a token without a person.

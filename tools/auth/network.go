@@ -31,6 +31,7 @@ type network struct {
 	meta      *http.Client // for documents, which may be redirected to
 	post      *http.Client // for credentials, which may not
 	loopback  bool         // plain HTTP is permitted to this machine
+	nonces    nonces
 }
 
 func newNetwork(policy netguard.Policy) *network {
@@ -83,9 +84,19 @@ func (n *network) check(address string) error {
 	return fmt.Errorf("%s is not served over HTTPS", origin(address))
 }
 
-// client puts the client for token requests on ctx, for package oauth2.
-func (n *network) client(ctx context.Context) context.Context {
-	return context.WithValue(ctx, oauth2.HTTPClient, n.post)
+// client puts the client for token requests on ctx, for package oauth2. With a
+// key, each request carries a proof.
+func (n *network) client(ctx context.Context, key []byte) (context.Context, error) {
+	if len(key) == 0 {
+		return context.WithValue(ctx, oauth2.HTTPClient, n.post), nil
+	}
+	parsed, err := parseProofKey(key)
+	if err != nil {
+		return nil, err
+	}
+	proving := *n.post
+	proving.Transport = &provingTransport{base: n.transport, key: parsed, nonces: &n.nonces}
+	return context.WithValue(ctx, oauth2.HTTPClient, &proving), nil
 }
 
 // firstJSON reads the first document that is found at one of the addresses into

@@ -2,6 +2,7 @@ package auth
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -35,14 +36,27 @@ type Token struct {
 	Client Client `json:"client"`
 }
 
-// Server is what must be known of an authorization server to ask it for a token.
+// Server is how an authorization server is asked for a token. Printing or logging
+// it shows its issuer alone.
 type Server struct {
 	// Issuer is its identifier, empty when only its endpoints are known.
 	Issuer        string `json:"issuer,omitempty"`
 	TokenEndpoint string `json:"token_endpoint"`
 	// Resource is the identifier of the service that the token is for.
 	Resource string `json:"resource,omitempty"`
+	// ProofKey, in PKCS #8, proves with each request who a token was issued to
+	// (RFC 9449); without one the token is good for whoever bears it.
+	ProofKey []byte `json:"proof_key,omitempty"`
 }
+
+// String implements fmt.Stringer.
+func (s Server) String() string { return s.Issuer }
+
+// GoString implements fmt.GoStringer.
+func (s Server) GoString() string { return fmt.Sprintf("auth.Server{Issuer: %q}", s.Issuer) }
+
+// LogValue implements slog.LogValuer.
+func (s Server) LogValue() slog.Value { return slog.StringValue(s.Issuer) }
 
 // String implements fmt.Stringer.
 func (Token) String() string { return hidden }
@@ -56,6 +70,11 @@ func (Token) LogValue() slog.Value { return slog.StringValue(hidden) }
 // expired reports whether the token is at its end, or nearly so.
 func (t *Token) expired() bool {
 	return !t.Expiry.IsZero() && time.Until(t.Expiry) < expiresEarly
+}
+
+// proving reports whether the token needs a proof with each request.
+func (t *Token) proving() bool {
+	return len(t.Server.ProofKey) > 0 && strings.EqualFold(t.Type, proofHeader)
 }
 
 // newToken keeps what an authorization server answered to a request for scopes.

@@ -13,6 +13,8 @@ const (
 	// maxAnswers bounds how often one request is sent again: once for want of a
 	// token, and once because its scopes did not suffice.
 	maxAnswers = 2
+	// maxNonces bounds how often it is sent again for the nonce of its proof.
+	maxNonces = 2
 	// maxRefusal bounds what is kept of the body of a refusal.
 	maxRefusal = 64 << 10
 )
@@ -65,21 +67,30 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, refused(req, err)
 	}
-	for answers := 0; ; answers++ {
+	for answers, nonces, resent := 0, 0, false; ; resent = true {
 		token, err := t.upstream.token(ctx, key)
 		if err != nil {
 			return nil, refused(req, err)
 		}
-		next, again := withToken(req, token, answers > 0)
+		next, again, err := t.upstream.withToken(req, token, resent)
+		if err != nil {
+			return nil, refused(req, err)
+		}
 		resp, err := t.base.RoundTrip(next)
 		if err != nil {
 			return nil, err
 		}
+		fresh := t.upstream.net.nonces.heard(req.URL, resp)
 		c, challenged := challengeOf(resp)
 		if !challenged || !again || answers >= maxAnswers {
 			return resp, nil
 		}
 		setAside(resp)
+		if c.nonce && fresh && nonces < maxNonces {
+			nonces++
+			continue
+		}
+		answers++
 		if again, err = t.upstream.answer(ctx, key, token, c); err != nil {
 			return nil, refused(nil, err)
 		}
@@ -100,7 +111,7 @@ func refused(req *http.Request, err error) error {
 // withToken returns the request as it is sent: with the token, if there is one,
 // and with a new body if the first is used up. It reports whether the request
 // could be sent once more after that.
-func withToken(req *http.Request, token *Token, resent bool) (next *http.Request, again bool) {
+func (u *Upstream) withToken(req *http.Request, token *Token, resent bool) (next *http.Request, again bool, err error) {
 	next = req.Clone(req.Context())
 	again = req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
 	if resent && req.GetBody != nil {
@@ -108,10 +119,29 @@ func withToken(req *http.Request, token *Token, resent bool) (next *http.Request
 			next.Body = body
 		}
 	}
-	if token != nil {
+	switch {
+	case token == nil:
+	case token.proving():
+		err = u.prove(next, token)
+	default:
 		next.Header.Set("Authorization", "Bearer "+token.AccessToken)
 	}
-	return next, again
+	return next, again, err
+}
+
+// prove adds a token that is bound to its key.
+func (u *Upstream) prove(req *http.Request, token *Token) error {
+	key, err := parseProofKey(token.Server.ProofKey)
+	if err != nil {
+		return err
+	}
+	proof, err := key.proof(req.Method, req.URL, token.AccessToken, u.net.nonces.of(req.URL))
+	if err != nil {
+		return refuse("the proof cannot be signed")
+	}
+	req.Header.Set("Authorization", proofHeader+" "+token.AccessToken)
+	req.Header.Set(proofHeader, proof)
+	return nil
 }
 
 // setAside keeps the beginning of a refusal's body, so that its connection is

@@ -203,7 +203,11 @@ func (u *Upstream) obtain(ctx context.Context, key Key, used *Token, c challenge
 	if err != nil {
 		return err
 	}
-	t, err := u.machineToken(ctx, serverOf(d), client, scopes)
+	server, err := serverOf(d)
+	if err != nil {
+		return err
+	}
+	t, err := u.machineToken(ctx, server, client, scopes)
 	if err != nil {
 		return err
 	}
