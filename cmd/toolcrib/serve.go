@@ -66,6 +66,7 @@ demonstration: tools of every kind that need nothing but this program.`,
 }
 
 func (a *app) serve(ctx context.Context, f *serveFlags) error {
+	settle := postponeGarbage()
 	logger, err := a.logger(slog.LevelInfo)
 	if err != nil {
 		return err
@@ -84,7 +85,8 @@ func (a *app) serve(ctx context.Context, f *serveFlags) error {
 	if err != nil {
 		return p.discard(err)
 	}
-	s := &service{app: a, plan: p, gateway: g, logger: logger, drain: p.drainLimit(f.drain), url: "http://" + listener.Addr().String()}
+	s := &service{app: a, plan: p, gateway: g, logger: logger, drain: p.drainLimit(f.drain), url: "http://" + listener.Addr().String(),
+		settle: settle}
 	return s.run(ctx, listener)
 }
 
@@ -108,6 +110,7 @@ type service struct {
 	logger  *slog.Logger
 	drain   time.Duration
 	url     string
+	settle  func() // is called when the start is over
 }
 
 func (s *service) run(ctx context.Context, listener net.Listener) error {
@@ -135,6 +138,7 @@ func (s *service) run(ctx context.Context, listener net.Listener) error {
 		case <-ready:
 			ready = nil
 			s.announce(ctx)
+			s.settle()
 		case sig := <-signals:
 			s.logger.Info("draining", "signal", sig.String(), "limit", s.drain.String())
 			return s.end(server, insistence(signals, sig))
