@@ -47,7 +47,7 @@ func (r *Run) Begin(ctx context.Context) (*Turn, error) {
 // dropMeta leaves out the tools that a provider's own search stands in for.
 func (t *Turn) dropMeta() {
 	for _, name := range t.declared.Names() {
-		if tool := t.declared.View().Ref(name); tool.Kind == tools.KindMeta && tool.Loading != tools.LoadingAlways {
+		if tool := t.declared.View().Ref(name); tool.Kind == tools.KindMeta && (tool.Loading == "" || name == view.SearchTool && tool.Loading != tools.LoadingAlways) {
 			t.dropped = append(t.dropped, name)
 		}
 	}
