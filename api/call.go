@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -151,7 +152,7 @@ func (s *Server) Call(ctx context.Context, req CallRequest) (*CallResponse, erro
 func (s *Server) callError(ctx context.Context, err error, name string) *Error {
 	e := *ErrorFrom(err)
 	if te, ok := errors.AsType[*tools.Error](err); ok && e.Code == CodeToolNotFound && te.Attempts == 0 {
-		return s.suggest(ctx, &e, name)
+		return s.suggest(ctx, &e, cmp.Or(te.Tool, name)) // of a call that was redirected, its target
 	}
 	return &e
 }

@@ -82,7 +82,7 @@ type Summary struct {
 	// Loading is "always" or "deferred".
 	Loading string `json:"loading"`
 	// Kind is "resource", "resource_template" or "prompt" for what is no tool at
-	// its source, and absent otherwise.
+	// its source, "meta" for a tool about tools, and absent otherwise.
 	Kind string   `json:"kind,omitempty"`
 	Tags []string `json:"tags"`
 	// SideEffect is empty when nobody classified the tool.

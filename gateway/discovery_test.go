@@ -198,3 +198,20 @@ func TestSearchOfTheGateway(t *testing.T) {
 		t.Errorf("the catalog's own search finds %v", listed)
 	}
 }
+
+// The tools about tools are always there, so an entry for one is no mistake, and a
+// call through one is told of in the name of its target.
+func TestMetaToolsAreKnown(t *testing.T) {
+	cfg := parse(t, "tools: {built_in: [text.echo], entries: [{name: tool_search, description: Find.}, {name: tool_call, loading_mode: deferred}]}")
+	if warnings, err := cfg.Examine(); err != nil || len(warnings) > 0 {
+		t.Errorf("%v, warnings %v", err, warnings)
+	}
+	g := open(t, cfg, nil)
+	if got := g.PendingEntries(); len(got) > 0 {
+		t.Errorf("pending %v", got)
+	}
+	_, err := g.LocalAPI().Call(g.LocalContext(bounded(t)), api.CallRequest{Name: "tool_call", Arguments: []byte(`{"name":"text.ecko"}`)})
+	if err == nil || !strings.Contains(err.Error(), `"text.ecko", did you mean "text.echo"`) {
+		t.Errorf("%v", err)
+	}
+}

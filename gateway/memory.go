@@ -20,6 +20,9 @@ const foundIn = "discovery.found"
 // foundFor is how long a session's finds are kept after the last one.
 const foundFor = 30 * 24 * time.Hour
 
+// keptEnough is how old a record may be that a find leaves as it is.
+const keptEnough = 24 * time.Hour
+
 // storedMemory keeps what callers have found in a store, so that it survives the
 // end of this process and is the same in all that share the store.
 type storedMemory struct{ records store.Records }
@@ -47,7 +50,7 @@ func (m storedMemory) Found(ctx context.Context) ([]string, error) {
 
 // Add implements view.Memory.
 func (m storedMemory) Add(ctx context.Context, names ...string) error {
-	if len(names) == 0 {
+	if len(names) == 0 || m.keeps(ctx, names) {
 		return nil
 	}
 	_, err := store.Update(ctx, m.records, foundKey(ctx), func(old store.Record) (store.Write, error) {
@@ -59,6 +62,17 @@ func (m storedMemory) Add(ctx context.Context, names ...string) error {
 		return store.Write{Value: value, Expires: time.Now().Add(foundFor)}, err
 	})
 	return err
+}
+
+// keeps reports whether all names are kept already, and for long enough: most of
+// what a session shows again needs no write, which waits for the disk.
+func (m storedMemory) keeps(ctx context.Context, names []string) bool {
+	record, err := m.records.Get(ctx, foundKey(ctx))
+	if err != nil || time.Until(record.Expires) < foundFor-keptEnough {
+		return false
+	}
+	kept, err := foundNames(record)
+	return err == nil && !slices.ContainsFunc(names, func(name string) bool { return !slices.Contains(kept, name) })
 }
 
 func foundNames(r store.Record) (names []string, err error) {

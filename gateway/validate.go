@@ -31,7 +31,7 @@ func (c *Config) Examine() (warnings ConfigErrors, err error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &examination{specs: specs{cfg: c}, known: slices.Clone(c.Tools.BuiltIn)}
+	x := &examination{specs: specs{cfg: c}, known: union(c.Tools.BuiltIn, builtin.MetaNames())}
 	for i := range sources {
 		x.source(&sources[i])
 	}
