@@ -1,6 +1,7 @@
 package turn_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -33,26 +35,59 @@ type deed struct {
 // actors are tools that do what they are told, and watch that limits hold.
 type actors struct {
 	now, most atomic.Int32
-	exclusive atomic.Int32
-	overlap   atomic.Bool
+
+	mu   sync.Mutex
+	acts map[int]*act // by the place of the call
 }
 
-func (a *actors) act(exclusive bool) tools.Invoker {
-	return func(ctx context.Context, args json.RawMessage) (tools.ToolResult, error) {
-		n := a.now.Add(1)
-		defer a.now.Add(-1)
-		for m := a.most.Load(); n > m && !a.most.CompareAndSwap(m, n); m = a.most.Load() {
-		}
-		if exclusive {
-			if a.exclusive.Add(1) > 1 {
-				a.overlap.Store(true)
+// act is when a tool ran for one call.
+type act struct {
+	tool       string
+	key        string
+	begin, end time.Time
+}
+
+func (a *actors) begin(tool string, d *deed) (end func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	one := a.acts[d.N]
+	if one == nil {
+		one = &act{tool: tool, key: d.Key, begin: time.Now()}
+		a.acts[d.N] = one
+	}
+	return func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		one.end = time.Now()
+	}
+}
+
+// disorder says which calls that concern the same thing did not run in call order.
+func (a *actors) disorder() string {
+	for i, one := range a.acts {
+		for j, other := range a.acts {
+			same := one.tool == "once" && other.tool == "once" || one.key != "" && one.key == other.key
+			if i < j && same && (one.tool != "read" || other.tool != "read") && other.begin.Before(one.end) {
+				return fmt.Sprintf("call %d of %s began before call %d of %s ended", j, other.tool, i, one.tool)
 			}
-			defer a.exclusive.Add(-1)
+		}
+	}
+	return ""
+}
+
+func (a *actors) act(tool string) tools.Invoker {
+	return func(ctx context.Context, args json.RawMessage) (tools.ToolResult, error) {
+		if tool != "retry" { // the door gives up on it at its own limit, before it returns
+			n := a.now.Add(1)
+			defer a.now.Add(-1)
+			for m := a.most.Load(); n > m && !a.most.CompareAndSwap(m, n); m = a.most.Load() {
+			}
 		}
 		var d deed
 		if err := json.Unmarshal(args, &d); err != nil {
 			return tools.ToolResult{}, err
 		}
+		defer a.begin(tool, &d)()
 		if !pause(ctx, time.Duration(d.For)*time.Millisecond) {
 			return tools.ToolResult{}, ctx.Err()
 		}
@@ -102,9 +137,9 @@ func world(t *testing.T, a *actors) *crib {
 		"retry":  {Policy: tools.ToolPolicy{MaxRetries: 2, TimeoutMS: 50}},
 	} {
 		tool.Name, tool.ArgsSchema = name, schema
-		c.add(tool, a.act(tool.Exclusive))
+		c.add(tool, a.act(name))
 	}
-	c.add(tools.Tool{Name: "inline", ArgsSchema: schema}, a.act(false), tools.WithInline())
+	c.add(tools.Tool{Name: "inline", ArgsSchema: schema}, a.act("inline"), tools.WithInline())
 	return c
 }
 
@@ -119,7 +154,7 @@ func drawCalls(t *rapid.T) []turn.Call {
 		case 1:
 			c.Err = errors.New("cut off")
 		default:
-			d := deed{N: rapid.IntRange(0, 99).Draw(t, "n"), For: rapid.IntRange(0, 100).Draw(t, "for"), How: rapid.SampledFrom(how).Draw(t, "how"),
+			d := deed{For: rapid.IntRange(0, 100).Draw(t, "for"), How: rapid.SampledFrom(how).Draw(t, "how"),
 				Key: rapid.SampledFrom([]string{"", "k", "l"}).Draw(t, "key"), Large: rapid.IntRange(0, 50).Draw(t, "large")}
 			c.Args, _ = json.Marshal(d)
 		}
@@ -173,6 +208,8 @@ func anyTurn(t *testing.T, opts *turn.Options, batches [][]turn.Call, cancelAfte
 		defer time.AfterFunc(cancelAfter, cancel).Stop()
 	}
 	for _, calls := range batches {
+		number(calls)
+		a.acts = map[int]*act{}
 		tn, err := run.Begin(ctx)
 		if err != nil {
 			return err.Error()
@@ -193,6 +230,17 @@ func anyTurn(t *testing.T, opts *turn.Options, batches [][]turn.Call, cancelAfte
 		return fmt.Sprintf("%d tools still run", n)
 	}
 	return ""
+}
+
+// number gives each call its place, by which its result is known.
+func number(calls []turn.Call) {
+	for i := range calls {
+		var d deed
+		if calls[i].Err == nil && json.Unmarshal(calls[i].Args, &d) == nil && bytes.Contains(calls[i].Args, []byte(`"for"`)) {
+			d.N = i
+			calls[i].Args, _ = json.Marshal(d)
+		}
+	}
 }
 
 func judgeResults(calls []turn.Call, results []turn.Result, opts *turn.Options) string {
@@ -260,8 +308,8 @@ func judgeLimits(a *actors, opts *turn.Options, tn *turn.Turn, took time.Duratio
 	if int(a.most.Load()) > concurrency {
 		return fmt.Sprintf("%d calls ran at once, %d may", a.most.Load(), concurrency)
 	}
-	if a.overlap.Load() {
-		return "calls of an exclusive tool ran at once"
+	if problem := a.disorder(); problem != "" {
+		return problem
 	}
 	for _, b := range []struct {
 		limits turn.Limits
