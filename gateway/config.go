@@ -41,6 +41,10 @@ type MCP struct {
 	Discovery view.Mode `yaml:"discovery" rule:"enum=auto|full|search" doc:"Tools whose loading nobody set: full lists them, search lets clients find them, auto does that once the list is larger than the budget."`
 	// DiscoveryBudgetTokens is view.DefaultBudgetTokens when 0.
 	DiscoveryBudgetTokens int `yaml:"discovery_budget_tokens" rule:"min=1" doc:"Largest list of tools that auto shows whole, in tokens of a model."`
+	// MaxSessions is 10,000 when 0.
+	MaxSessions int `yaml:"max_sessions" rule:"min=1" doc:"Most sessions that are open over HTTP; beyond it the one that is idle longest makes place."`
+	// SessionIdle is 30 minutes when 0.
+	SessionIdle Duration `yaml:"session_idle" doc:"How long a session over HTTP lives without a request or an open stream, such as 30m."`
 }
 
 // Tools is the tools section.

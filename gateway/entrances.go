@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"net/http"
+	"time"
 
 	"github.com/toolcrib/toolcrib/api"
 	"github.com/toolcrib/toolcrib/mcpserver"
@@ -19,6 +20,8 @@ func (g *Gateway) openEntrances() {
 		AllowedHosts:   cfg.AllowedHosts,
 		AllowedOrigins: cfg.AllowedOrigins,
 		MaxBody:        cfg.Limits.MaxMessageBytes,
+		MaxSessions:    cfg.MCP.MaxSessions,
+		SessionIdle:    time.Duration(cfg.MCP.SessionIdle),
 		Discovery:      g.discovery(),
 		Logger:         g.log,
 	})
