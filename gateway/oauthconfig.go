@@ -73,7 +73,11 @@ func (c *checker) oauth(t *Tools) {
 }
 
 func (c *checker) oauthProvider(p *OAuthProvider, at string) {
-	for key, text := range map[string]string{"private_key": p.PrivateKey, "assertion": p.Assertion} {
+	secrets := map[string]string{"private_key": p.PrivateKey, "assertion": p.Assertion}
+	if p.IdentityProvider != nil {
+		secrets["identity_provider.identity_token"] = p.IdentityProvider.IdentityToken
+	}
+	for key, text := range secrets {
 		if text != "" && !isReference(text) {
 			c.fault(at+"."+key, "is not a reference to a secret", "${NAME} of an environment variable, or file:PATH")
 		}

@@ -1,0 +1,122 @@
+package gateway_test
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/cookiejar"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/toolcrib/toolcrib/gateway"
+	"github.com/toolcrib/toolcrib/internal/oauthtest"
+)
+
+// protected is an MCP server behind OAuth.
+func protected(t *testing.T) *oauthtest.World {
+	t.Helper()
+	w := oauthtest.New(t)
+	server := childServer()
+	w.Handler = mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})
+	return w
+}
+
+// serveHTTP serves a gateway to browsers.
+func serveHTTP(t *testing.T, g *gateway.Gateway) {
+	t.Helper()
+	s := httptest.NewServer(g.Handler())
+	t.Cleanup(s.Close)
+	g.ServedAt(s.URL)
+}
+
+// agree opens a page in a browser.
+func agree(t *testing.T, url string) {
+	t.Helper()
+	jar, _ := cookiejar.New(nil)
+	resp, err := (&http.Client{Jar: jar, Transport: &http.Transport{DisableKeepAlives: true}}).Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		t.Fatalf("the browser came to %s", resp.Status)
+	}
+}
+
+func ready(t *testing.T, g *gateway.Gateway) {
+	t.Helper()
+	ctx, tick := bounded(t), time.NewTicker(5*time.Millisecond)
+	defer tick.Stop()
+	for g.Sources()[0].State != gateway.SourceReady {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			t.Fatalf("the source is %+v", g.Sources()[0])
+		}
+	}
+}
+
+// What a person has agreed to outlives a reload, whether or not that touches the
+// source, and so does the link of what is not agreed to yet.
+func TestReloadKeepsAuthorizations(t *testing.T) {
+	w := protected(t)
+	config := func(more string) *gateway.Config {
+		return parse(t, fmt.Sprintf("tools: {mcp_servers: [{name: notes, url: %s/mcp, oauth: {binding_scope: user}%s}]}", w.Service.URL, more))
+	}
+	g := open(t, config(""), nil)
+	serveHTTP(t, g)
+	link := g.Sources()[0].AuthorizationURL
+	if err := g.Reload(bounded(t), config("")); err != nil {
+		t.Fatal(err)
+	}
+	if again := g.Sources()[0].AuthorizationURL; again != link || link == "" {
+		t.Fatalf("the link was %q and is %q", link, again)
+	}
+	agree(t, link)
+	ready(t, g)
+	if err := g.Reload(bounded(t), config(", policy: {max_attempts: 1}")); err != nil {
+		t.Fatal(err)
+	}
+	ready(t, g)
+	if got := call(t, g, "notes_echo", `{"text":"hello"}`); !strings.Contains(got, "hello") {
+		t.Errorf("the call gave %s", got)
+	}
+	if len(w.Asked) != 1 {
+		t.Errorf("the person was asked %d times", len(w.Asked))
+	}
+}
+
+// A program without a page for browsers says what is missing, and no address.
+func TestAuthorizationWithoutAPage(t *testing.T) {
+	w := protected(t)
+	g := open(t, parse(t, fmt.Sprintf("tools: {mcp_servers: [{name: notes, url: %s/mcp, oauth: {}}]}", w.Service.URL)), nil)
+	s := g.Sources()[0]
+	if s.State != gateway.SourceDown || s.AuthorizationURL != "" || !strings.Contains(s.Error, "a person must authorize it first") {
+		t.Errorf("the source is %+v", s)
+	}
+}
+
+func TestWhatAProviderLacks(t *testing.T) {
+	t.Setenv("LATER_SECRET", "")
+	for _, tc := range []struct{ provider, want string }{
+		{"client_id_env: LATER_SECRET", "t.yaml:3:78: tools.oauth_providers[0].client_id_env: the environment variable LATER_SECRET is not set"},
+		{"private_key: file:no.pem", "tools.oauth_providers[0].private_key: the file no.pem cannot be read"},
+		{"grant: client_credentials", "t.yaml:2:62: tools.mcp_servers[0].oauth: grant client_credentials needs a client id"},
+		{"grant: jwt_bearer, assertion: file:jwt", "tools.oauth_providers[0].assertion: the file jwt cannot be read"},
+		{"auth_url: https://a.example", "auth_url needs token_url"},
+	} {
+		cfg, err := gateway.Parse("t.yaml", fmt.Appendf(nil, `tools:
+  mcp_servers: [{name: a, url: https://a.example/mcp, oauth: {provider: p}}]
+  oauth_providers: [{name: p, driver: oauth2, scopes: [some], %s}]
+`, tc.provider))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := gateway.Open(bounded(t), cfg, nil); err == nil || !strings.Contains(err.Error(), tc.want) {
+			t.Errorf("%s: %v, want %q", tc.provider, err, tc.want)
+		}
+	}
+}
