@@ -170,7 +170,7 @@ func (s *space) glue(c *concept, tokens []token, i int) {
 		if pair < 0 || pair+1 >= len(tokens) {
 			continue
 		}
-		if id, ok := s.vocab.lookup([]byte(tokens[pair].text + tokens[pair+1].text)); ok && s.df(id) > 0 {
+		if id, ok := s.vocab.quick([]byte(tokens[pair].text + tokens[pair+1].text)); ok && s.df(id) > 0 {
 			c.ways = append(c.ways, way{term: id, weight: 0.9})
 		}
 	}

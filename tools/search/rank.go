@@ -3,7 +3,6 @@ package search
 import (
 	"cmp"
 	"context"
-	"math"
 	"slices"
 	"strings"
 )
@@ -101,7 +100,13 @@ func (s *space) tagged(q *Query) Result {
 
 // better orders by certainty, then score, then name.
 func (s *space) better(a, b ranked) int {
-	return cmp.Or(cmp.Compare(b.exact, a.exact), cmp.Compare(b.score, a.score), strings.Compare(s.doc(a.id).name, s.doc(b.id).name))
+	if a.exact != b.exact {
+		return cmp.Compare(b.exact, a.exact)
+	}
+	if a.score != b.score {
+		return cmp.Compare(b.score, a.score)
+	}
+	return strings.Compare(s.doc(a.id).name, s.doc(b.id).name)
 }
 
 // candidates returns the best of what was touched, in no order, and how many there are in all.
@@ -117,14 +122,14 @@ func (s *space) candidates(q *asked, b *board, demand *Query) ([]ranked, int) {
 		}
 		matched++
 		t, brief := &b.tallies[id], s.brief(id)
-		r := ranked{id: id, cover: t.cover, named: t.from, sure: (t.total + t.best) / w.all}
+		r := ranked{id: id, cover: t.cover, named: t.fromSource(), sure: (t.total + t.best) / w.all}
 		of := &first[brief.from]
 		if r.score = r.sure * mostGain; r.score < of.score && top.isAbove(r.score) {
 			continue // whatever else it has, it does not come in
 		}
 		r.score = r.sure * (1 - coverPower + coverPower*w.share(t.cover))
-		r.score *= 1 + namePower*min(1, (t.name+t.named)/brief.nameLen)
-		if t.from {
+		r.score *= 1 + namePower*min(1, t.words()/brief.nameLen)
+		if r.named {
 			r.score *= 1 + fromPower
 		}
 		top.offer(r)
@@ -312,43 +317,71 @@ const (
 	crowded  = 0.5
 )
 
-// spread takes the best hits, one after the other.
+// spread takes the best hits, one after the other, from a list that is sorted.
 func (s *space) spread(list []ranked, limit int) []ranked {
-	taken := map[string]int{}
-	out := make([]ranked, 0, min(limit, len(list)))
-	for len(out) < limit && len(out) < len(list) {
-		best, value := -1, float32(-1)
-		for i := len(out); i < len(list); i++ {
-			v := s.faded(&list[i], taken, limit)
-			if v > value {
+	f := fader{s: s, limit: limit}
+	n := min(limit, len(list))
+	for k := range n {
+		best, value := k, f.value(&list[k])
+		for i := k + 1; i < len(list) && (list[i].exact > 0 || list[i].score > value); i++ { // fading makes none better
+			if v := f.value(&list[i]); v > value {
 				best, value = i, v
-			}
-			if list[i].score <= value && list[i].exact == 0 {
-				break // the others score less, and fading makes none better
 			}
 		}
 		r := list[best]
-		copy(list[len(out)+1:best+1], list[len(out):best])
-		list[len(out)] = r
-		out = append(out, r)
-		taken[s.doc(r.id).source]++
+		copy(list[k+1:best+1], list[k:best])
+		list[k] = r
+		f.took(s.brief(r.id).from)
 	}
-	return out
+	return list[:n]
 }
 
-func (s *space) faded(r *ranked, taken map[string]int, limit int) float32 {
+// fader counts the hits of each source.
+type fader struct {
+	s     *space
+	limit int
+	taken []sourceCount
+}
+
+type sourceCount struct {
+	from  uint32
+	count int
+	fade  float32
+}
+
+func (f *fader) of(from uint32) *sourceCount {
+	for i := range f.taken {
+		if f.taken[i].from == from {
+			return &f.taken[i]
+		}
+	}
+	return nil
+}
+
+func (f *fader) took(from uint32) {
+	c := f.of(from)
+	if c == nil {
+		f.taken = append(f.taken, sourceCount{from: from, fade: 1})
+		c = &f.taken[len(f.taken)-1]
+	}
+	c.count++
+	if c.count >= freeHits {
+		c.fade *= fading
+	}
+	if c.count == max(freeHits, (7*f.limit+9)/10) {
+		c.fade *= crowded
+	}
+}
+
+// value is what a hit counts for, given those that were taken.
+func (f *fader) value(r *ranked) float32 {
 	if r.exact > 0 {
 		return 1000*float32(r.exact) + r.score
 	}
-	have := taken[s.doc(r.id).source]
-	if r.named || have < freeHits {
-		return r.score
+	if c := f.of(f.s.brief(r.id).from); c != nil && !r.named {
+		return r.score * c.fade
 	}
-	v := r.score * float32(math.Pow(fading, float64(have-freeHits+1)))
-	if 10*have >= 7*limit {
-		v *= crowded
-	}
-	return v
+	return r.score
 }
 
 // A hit is weak when it answers to little of the query, or to much less than the best one.

@@ -10,14 +10,20 @@ func idf(n, all int) float32 {
 	return float32(math.Log(1 + (float64(all)-float64(n)+0.5)/(float64(n)+0.5)))
 }
 
-// tally is what a document gathers while the concepts are gone through.
+// tally is what a document gathers while the concepts are gone through. There is one for each document, so it is
+// kept small.
 type tally struct {
 	total, best float32 // of the concepts before, and of this one
-	name, named float32 // the same for how much of the name they cover
 	cover       uint32  // a bit for each concept that matched
-	at          uint8   // the concept that best and named belong to, from 1
-	from        bool    // a word of the query is the source's name
+	name        uint16  // how many words of the name the concepts before cover, in parts of nameUnit
+	named       uint8   // the same for this one
+	at          uint8   // the concept that best and named belong to, from 1; and the bit ofSource
 }
+
+const (
+	nameUnit = 64
+	ofSource = 1 << 7 // a word of the query is the source's name
+)
 
 // board holds the tallies of a search.
 type board struct {
@@ -61,29 +67,41 @@ func (s *space) count(q *asked, b *board) {
 const direct = 0.9
 
 func (b *board) add(posts []uint32, first, concept uint32, factor, weight float32) {
+	at, unit := uint8(concept+1), uint8(weight*nameUnit)
 	for _, p := range posts {
 		if weight < direct && p&flagsAll == 0 {
-			continue
+			return // so are all that follow
 		}
 		id := p>>docShift + first
 		t := &b.tallies[id]
-		if t.at != uint8(concept+1) {
-			if t.at == 0 {
-				b.touched = append(b.touched, id)
-			}
-			t.total += t.best
-			t.name += t.named
-			t.best, t.named, t.at = 0, 0, uint8(concept+1)
-			t.cover |= 1 << concept
+		if t.at&^ofSource != at {
+			b.turn(t, id, at)
 		}
 		if v := factor * float32(p&impactAll); v > t.best {
 			t.best = v
 		}
-		if p&flagName != 0 && weight > t.named {
-			t.named = weight
+		if p&flagName != 0 && unit > t.named {
+			t.named = unit
 		}
 		if p&flagFrom != 0 && weight >= 1 {
-			t.from = true
+			t.at |= ofSource
 		}
 	}
 }
+
+// turn goes on to another concept.
+func (b *board) turn(t *tally, id uint32, at uint8) {
+	if t.at == 0 {
+		b.touched = append(b.touched, id)
+	}
+	t.total += t.best
+	t.name += uint16(t.named)
+	t.best, t.named = 0, 0
+	t.at = t.at&ofSource | at
+	t.cover |= 1 << (at - 1)
+}
+
+func (t *tally) fromSource() bool { return t.at&ofSource != 0 }
+
+// words is how many words of the name are covered.
+func (t *tally) words() float32 { return float32(t.name+uint16(t.named)) / nameUnit }

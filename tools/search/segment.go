@@ -105,14 +105,12 @@ func merge(docs []doc, terms int, parts []part, fresh [][]occurrence) *segment {
 	}
 	s.posts = make([]uint32, s.starts[terms])
 	next := s.starts[:terms] // each start moves to the next one's place while its postings are filled in
-	for _, p := range parts {
-		p.pour(s.posts, next)
-	}
-	for _, list := range fresh {
-		for i := range list {
-			t := list[i].term
-			s.posts[next[t]] = list[i].post
-			next[t]++
+	for _, second := range [2]bool{false, true} {
+		for _, p := range parts {
+			p.pour(s.posts, next, second)
+		}
+		for _, list := range fresh {
+			pour(list, s.posts, next, second)
 		}
 	}
 	copy(s.starts[1:], next)
@@ -130,13 +128,24 @@ func (p *part) tally(counts []uint32) {
 	}
 }
 
-func (p *part) pour(posts, next []uint32) {
+// pour fills in the postings that count for every way, which come first, or the second ones: those of parameters
+// only.
+func (p *part) pour(posts, next []uint32, second bool) {
 	for t := range len(p.of.starts) - 1 {
 		for _, post := range p.of.posts[p.of.starts[t]:p.of.starts[t+1]] {
-			if to := p.place[post>>docShift]; to >= 0 {
+			if to := p.place[post>>docShift]; to >= 0 && (post&flagsAll == 0) == second {
 				posts[next[t]] = uint32(to)<<docShift | post&(1<<docShift-1)
 				next[t]++
 			}
+		}
+	}
+}
+
+func pour(list []occurrence, posts, next []uint32, second bool) {
+	for _, o := range list {
+		if (o.post&flagsAll == 0) == second {
+			posts[next[o.term]] = o.post
+			next[o.term]++
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"bytes"
 	"strings"
 	"sync"
 
@@ -69,6 +70,21 @@ func (v *vocabulary) lookup(word []byte) (uint32, bool) {
 		return uint32(t), true
 	}
 	return v.stem(lexicon.Stem(string(word)))
+}
+
+// quick is lookup without the work of stemming: a word that the lexicon does not know is taken as it is, or
+// without an s at its end.
+func (v *vocabulary) quick(word []byte) (uint32, bool) {
+	if t := v.lex.Word(word); t != lexicon.None {
+		return uint32(t), true
+	}
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	id, ok := v.ids[string(word)]
+	if !ok {
+		id, ok = v.ids[string(bytes.TrimSuffix(word, []byte("s")))]
+	}
+	return id, ok
 }
 
 // stem returns the term of a stem or phrase.
