@@ -133,6 +133,29 @@ func (p *program) cpu() (time.Duration, error) {
 	return time.Duration(user+system) * clockTick, err
 }
 
+// onCPU returns how long the threads that the process has now were on a CPU. It
+// is finer than cpu, and only for a process that is young.
+func (p *program) onCPU() (time.Duration, error) {
+	files, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/schedstat", p.cmd.Process.Pid))
+	if err != nil {
+		return 0, err
+	}
+	sum := time.Duration(0)
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			continue // a thread that ended
+		}
+		spent, _, _ := strings.Cut(string(text), " ")
+		nanos, err := strconv.ParseInt(spent, 10, 64)
+		if err != nil {
+			return 0, err
+		}
+		sum += time.Duration(nanos)
+	}
+	return sum, nil
+}
+
 // resident returns the resident memory of the process in bytes.
 func (p *program) resident() (int64, error) {
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", p.cmd.Process.Pid))

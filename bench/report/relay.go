@@ -102,8 +102,9 @@ func line(ctx context.Context, o *options, b *bench, upstream string) ([]*conten
 	return field, nil
 }
 
+// upstreamConfig lists all tools of an upstream, however many there are.
 func upstreamConfig(upstream string) string {
-	return "tools:\n  mcp_servers:\n    - name: up\n      transport_mode: streamable_http\n      url: " + upstream + "/mcp\n"
+	return "mcp:\n  discovery: full\ntools:\n  mcp_servers:\n    - name: up\n      transport_mode: streamable_http\n      url: " + upstream + "/mcp\n"
 }
 
 // hub starts npm's mcp-hub.

@@ -65,6 +65,7 @@ type firstCall struct {
 	name string
 	cmd  []string
 	took []time.Duration
+	load []time.Duration
 }
 
 // firstCalls measures how soon after its start a program with many tools has
@@ -111,7 +112,9 @@ func (f *firstCall) once(ctx context.Context) error {
 		return err
 	}
 	f.took = append(f.took, time.Since(begin))
-	return nil
+	load, err := p.onCPU()
+	f.load = append(f.load, load)
+	return err
 }
 
 func (s *starter) once(ctx context.Context) error {
