@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"net/url"
 	"slices"
+
+	"github.com/toolcrib/toolcrib/internal/netguard"
 )
 
 // Grant says how tokens are obtained.
@@ -110,8 +112,9 @@ type Config struct {
 	Assertion Secret
 	// Identity is where IdentityAssertion begins.
 	Identity *IdentityProvider
-	// AllowPrivate permits authorization servers in private networks. Those on
-	// this machine are permitted when the service itself is on it.
+	// AllowPrivate permits authorization servers in private networks, and a
+	// service there that is reached without TLS. On this machine both are
+	// permitted when the service is on it.
 	AllowPrivate bool
 }
 
@@ -132,6 +135,8 @@ func (c *Config) check() error {
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
 		return errors.New("oauth needs the url of an HTTP server")
+	case u.Scheme == "http" && netguard.HostKind(u.Hostname()) != "loopback" && !c.AllowPrivate:
+		return errors.New("the server's url is not HTTPS, so that its tokens could be read on the way; allow_private permits that in a private network")
 	case !slices.Contains([]Binding{Global, PerTenant, PerUser, PerSession}, c.Binding):
 		return fmt.Errorf("binding_scope %q: expected global, tenant, user or session", c.Binding)
 	case c.Client.Secret != "" && c.Client.ID == "":

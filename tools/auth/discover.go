@@ -59,6 +59,11 @@ type serverMetadata struct {
 	ProofAlgorithms []string `json:"dpop_signing_alg_values_supported"`
 }
 
+// isFrom reports whether a token is from the server that was found.
+func (d *discovery) isFrom(t *Token) bool {
+	return t.Server.Issuer == d.server.Issuer || sameIssuer(t.Server.Issuer, d.server.Issuer)
+}
+
 // discover finds out who gives tokens for the service.
 func (u *Upstream) discover(ctx context.Context, c challenge) (*discovery, error) {
 	found, err := u.resourceMetadata(ctx, c.metadata)

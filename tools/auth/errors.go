@@ -93,8 +93,12 @@ func (e *refusedError) Unwrap() error { return e.err }
 // held, which an answer may repeat. The answer itself stays out of the chain.
 func tokenFailure(endpoint string, err error, secrets ...string) error {
 	var answer *oauth2.RetrieveError
-	if !errors.As(err, &answer) {
+	var ue *url.Error
+	switch {
+	case errors.As(err, &ue):
 		return unreachable("the token endpoint", endpoint, err)
+	case !errors.As(err, &answer):
+		return refuse("the token endpoint at %s answered with no token", origin(endpoint))
 	}
 	status := answer.Response.StatusCode
 	class := tools.ErrClassPermanent

@@ -203,6 +203,7 @@ func TestConfigurationFaults(t *testing.T) {
 	secret := Client{ID: "me", Secret: "s"}
 	for want, cfg := range map[string]Config{
 		"url of an HTTP server":             {Resource: "stdio"},
+		"is not HTTPS":                      {Resource: "http://a.example/mcp"},
 		"binding_scope":                     {Resource: "https://a", Binding: "galaxy"},
 		"needs a client id":                 {Resource: "https://a", Client: Client{Secret: "s"}},
 		"issuer is missing":                 {Resource: "https://a", Client: secret},

@@ -270,6 +270,28 @@ func TestIssuerOfTheResponse(t *testing.T) {
 	}
 }
 
+// A server that publishes nothing is known from the configuration.
+func TestEndpointsOfTheOperator(t *testing.T) {
+	w, g := oauthtest.New(t), newGate(t)
+	w.Issuer = "https://elsewhere.example" // which is not looked at
+	c, _ := g.client(t, w, Config{Client: Client{ID: "me", Secret: "s"}, AuthURL: w.Server.URL + "/authorize?audience=x", TokenURL: w.Server.URL + "/token",
+		Scopes: []string{"read"}, Extra: map[string]string{"prompt": "consent"}})
+	link, _ := needsPerson(t, c, w, ada)
+	agree(t, link)
+	welcome(t, c, w, ada)
+	if q := w.Asked[0]; q.Get("audience") != "x" || q.Get("prompt") != "consent" || q.Get("scope") != "read" || q.Get("client_id") != "me" {
+		t.Errorf("the authorization request was %v", q)
+	}
+	if len(w.Clients) != 0 {
+		t.Error("a client was registered")
+	}
+	w.Expire()
+	welcome(t, c, w, ada)
+	if w.Count("refresh_token") != 1 {
+		t.Error("the token was not refreshed")
+	}
+}
+
 func TestClientMetadataDocument(t *testing.T) {
 	g := newGate(t)
 	status, page := browse(t, g.pages.URL+MetadataPath)

@@ -137,14 +137,21 @@ func TestRefreshThatFails(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			w, g := oauthtest.New(t), newGate(t)
+			w.Demand("read")
 			c, u := g.client(t, w, Config{Binding: PerUser})
 			link, _ := needsPerson(t, c, w, ada)
 			agree(t, link)
 			expired(t, g, u)
 			w.Expire()
+			w.Demand()
 			w.Refreshing = func(out http.ResponseWriter) bool { oauthtest.WriteJSON(out, tc.status, tc.answer); return true }
 			if tc.class == "" {
 				needsPerson(t, c, w, ada)
+				link, _ := needsPerson(t, c, w, ada)
+				agree(t, link)
+				if got := w.Asked[1].Get("scope"); got != "read" {
+					t.Errorf("asked for %q, want what was had before", got)
+				}
 				return
 			}
 			_, _, err := post(t, c, w.Service.URL+"/mcp", ada)

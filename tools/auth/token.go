@@ -72,6 +72,12 @@ func (t *Token) expired() bool {
 	return !t.Expiry.IsZero() && time.Until(t.Expiry) < expiresEarly
 }
 
+// spent is what is left of a token that cannot be renewed: what it was good for, to
+// ask for that again.
+func (t *Token) spent() *Token {
+	return &Token{Asked: t.Asked, Server: Server{Issuer: t.Server.Issuer}, Expiry: time.Now()}
+}
+
 // proving reports whether the token needs a proof with each request.
 func (t *Token) proving() bool {
 	return len(t.Server.ProofKey) > 0 && strings.EqualFold(t.Type, proofHeader)

@@ -115,8 +115,8 @@ func (u *Upstream) withToken(req *http.Request, token *Token, resent bool) (next
 	next = req.Clone(req.Context())
 	again = req.Body == nil || req.Body == http.NoBody || req.GetBody != nil
 	if resent && req.GetBody != nil {
-		if body, err := req.GetBody(); err == nil {
-			next.Body = body
+		if next.Body, err = req.GetBody(); err != nil {
+			return nil, false, err
 		}
 	}
 	switch {

@@ -54,7 +54,7 @@ func (u *Upstream) Revoke(ctx context.Context) (bool, error) {
 	if err != nil || token == nil {
 		return false, err
 	}
-	return true, u.broker.opts.Store.Delete(ctx, key)
+	return token.AccessToken != "", u.broker.opts.Store.Delete(ctx, key)
 }
 
 // AuthorizationURL is where the caller on ctx can agree, in a browser, to what a
@@ -126,8 +126,8 @@ func (u *Upstream) flyRenewal(ctx context.Context, key Key, old *Token) error {
 	return u.fly(ctx, "renew "+key.String(), func(ctx context.Context) error { return u.renew(ctx, key, old) })
 }
 
-// renew puts a new token in the place of old, unless that has been done. A
-// refresh token that no longer holds is thrown away with its token.
+// renew puts a new token in the place of old, unless that has been done. Of one
+// whose refresh token no longer holds only its scopes are left.
 func (u *Upstream) renew(ctx context.Context, key Key, old *Token) error {
 	now, err := u.load(ctx, key)
 	if err != nil || now != old && (now == nil || now.AccessToken != old.AccessToken) {
@@ -139,7 +139,7 @@ func (u *Upstream) renew(ctx context.Context, key Key, old *Token) error {
 		return u.save(ctx, key, next)
 	case u.cfg.Grant == AuthorizationCode && revokedBy(err):
 		u.broker.log.Info("the refresh token no longer holds", "source", u.cfg.Source)
-		return u.broker.opts.Store.Delete(ctx, key)
+		return u.save(ctx, key, old.spent())
 	}
 	return err
 }
@@ -187,8 +187,14 @@ func (u *Upstream) obtain(ctx context.Context, key Key, used *Token, c challenge
 	if err != nil {
 		return err
 	}
-	scopes := u.scopesFor(used, c, d)
-	if used != nil && !c.insufficient && used.RefreshToken != "" && sameIssuer(used.Server.Issuer, d.server.Issuer) {
+	last := used
+	if last == nil {
+		if last, err = u.load(ctx, key); err != nil {
+			return err
+		}
+	}
+	scopes := u.scopesFor(last, c, d)
+	if used != nil && !c.insufficient && used.RefreshToken != "" && d.isFrom(used) {
 		if err := u.flyRenewal(ctx, key, used); err != nil {
 			return err
 		}
@@ -218,15 +224,15 @@ func (u *Upstream) obtain(ctx context.Context, key Key, used *Token, c challenge
 // those that the operator or the service list; those that were asked for before,
 // so that nothing is lost; and, where a person agrees and the server knows it,
 // what gives a refresh token.
-func (u *Upstream) scopesFor(used *Token, c challenge, d *discovery) []string {
+func (u *Upstream) scopesFor(last *Token, c challenge, d *discovery) []string {
 	scopes := c.scopes
 	if len(u.cfg.Scopes) > 0 {
 		scopes = union(u.cfg.Scopes, c.scopes)
 	} else if len(scopes) == 0 {
 		scopes = d.scopes
 	}
-	if used != nil && sameIssuer(used.Server.Issuer, d.server.Issuer) {
-		scopes = union(used.Asked, scopes)
+	if last != nil && d.isFrom(last) {
+		scopes = union(last.Asked, scopes)
 	}
 	const offline = "offline_access"
 	if u.cfg.Grant == AuthorizationCode && within([]string{offline}, d.server.ScopesSupported) {
