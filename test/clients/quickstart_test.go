@@ -101,8 +101,9 @@ func useQuickstart(t *testing.T, c client, at endpoint, probes []probe) {
 	}
 }
 
-// quickstart is the published configuration, with the pinned npm server in the place of a download and
-// this test's stand-in for the API in the place of the one that a reader starts. It returns the file.
+// quickstart is the published configuration, with the pinned npm server in the place of a download, this
+// test's stand-in for the API in the place of the one that a reader starts, and every tool listed. It returns
+// the file.
 func quickstart(t *testing.T) string {
 	t.Helper()
 	example := filepath.Join(peertest.Root(t), "examples", "quickstart")
@@ -126,6 +127,7 @@ func quickstart(t *testing.T) string {
 		}
 		config = strings.Replace(config, old, replacement, 1)
 	}
+	config += "\nmcp: {discovery: full}\n"
 	path := filepath.Join(t.TempDir(), "toolcrib.yaml")
 	if err := os.WriteFile(path, []byte(config), 0o600); err != nil {
 		t.Fatal(err)
