@@ -24,7 +24,7 @@ func defineStateful(t tools.Tool) []byte {
 }
 
 func define(t tools.Tool, out json.RawMessage) []byte {
-	if len(t.Definition) > 0 {
+	if len(t.Definition) > 0 && listKind(t.Kind) == tools.KindTool {
 		if def, err := redefine(t); err == nil {
 			return def
 		}

@@ -175,6 +175,35 @@ func listedJSON(t *testing.T, session *mcp.ClientSession) string {
 	return string(raw)
 }
 
+// A resource stays in its own list, and becomes a tool as well for a client that
+// finds it.
+func TestFoundResourceIsListedAsATool(t *testing.T) {
+	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+		c, opts := discovering(t, view.ModeSearch)
+		add(t, c, tools.Tool{Name: "desk_resource_note", Kind: tools.KindResource, SourceName: "note://1", Loading: tools.LoadingDeferred,
+			Description: "The note on the desk.", Definition: json.RawMessage(`{"uri":"note://1","name":"note","mimeType":"text/plain"}`)})
+		session := connect(t, overHTTP(t, listenHTTP(t, c.serve(t, opts)), "Bearer acme one"), revision, nil)
+		sdkCall(t, session, "tool_get", map[string]any{"name": "desk_resource_note"})
+		var found json.RawMessage
+		for tool, err := range session.Tools(t.Context(), nil) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tool.Name == "desk_resource_note" {
+				found, _ = json.Marshal(tool)
+			}
+		}
+		if !strings.Contains(string(found), `"description":"The note on the desk."`) || !strings.Contains(string(found), `"inputSchema":{"type":"object"}`) ||
+			strings.Contains(string(found), "note://1") {
+			t.Errorf("%s: listed as the tool %s", revision, found)
+		}
+		resources, err := session.ListResources(t.Context(), nil)
+		if err != nil || !slices.ContainsFunc(resources.Resources, func(r *mcp.Resource) bool { return r.URI == "note://1" }) {
+			t.Errorf("%s: the resource is not in its list (%v)", revision, err)
+		}
+	}
+}
+
 // The declarations of the meta-tools are part of every turn, so they are small,
 // however many sources there are.
 func TestMetaToolsAreSmall(t *testing.T) {

@@ -53,8 +53,8 @@ type DiscoveryOptions struct {
 	// BudgetTokens is for ModeAuto.
 	BudgetTokens int
 	// ToolsOnly is for protocols that have lists of their own for resources,
-	// resource templates and prompts: they are then neither declared nor
-	// deferred.
+	// resource templates and prompts: they are then not deferred, and declared
+	// like tools only once they were found.
 	ToolsOnly bool
 }
 
@@ -99,7 +99,7 @@ func (d *Discovery) Declared(ctx context.Context, cat tools.Snapshotter) (Declar
 	v := From(ctx, cat)
 	out := Declared{view: v, division: Memo(v, d.rule, d.rule.divide)}
 	out.names = out.division.names
-	if len(out.division.deferred) == 0 {
+	if len(out.division.deferred)+len(out.division.apart) == 0 {
 		return out, nil
 	}
 	mem, ok := MemoryFrom(ctx)
@@ -108,7 +108,7 @@ func (d *Discovery) Declared(ctx context.Context, cat tools.Snapshotter) (Declar
 	}
 	found, err := mem.Found(ctx)
 	for _, name := range found {
-		if out.division.defers(name) {
+		if out.division.adds(name) {
 			out.found = append(out.found, name)
 		}
 	}
@@ -138,7 +138,7 @@ type Declared struct {
 	view     View
 	division *division
 	names    []string
-	found    []string // those of them that are deferred
+	found    []string // those of them that were found
 }
 
 // View returns all that the caller sees, declared or not.
@@ -178,8 +178,8 @@ func (d Declared) Tools() []tools.Tool {
 	return out
 }
 
-// Found returns the names of the declared tools that are deferred and were
-// found, sorted.
+// Found returns the names of the tools that are declared because they were found,
+// sorted.
 func (d Declared) Found() []string { return slices.Clone(d.found) }
 
 // Deferred returns how many tools that the caller sees are not declared.
@@ -187,7 +187,13 @@ func (d Declared) Deferred() int {
 	if d.division == nil {
 		return 0
 	}
-	return len(d.division.deferred) - len(d.found)
+	n := len(d.division.deferred)
+	for _, name := range d.found {
+		if d.division.defers(name) {
+			n--
+		}
+	}
+	return n
 }
 
 // Tokens estimates how much of a model's context the declared tools take, those

@@ -98,6 +98,11 @@ func TestMetaToolsAreDeclaredWhileSomethingIsDeferred(t *testing.T) {
 	if !slices.Equal(got, []string{"tool_get", "tool_search"}) {
 		t.Errorf("something is deferred: %v", got)
 	}
+	d := view.NewDiscovery(nil, nil)
+	add(t, d.Memory(), t.Context(), "tool_call")
+	if got, err := d.Declared(t.Context(), cat); err != nil || !slices.Equal(got.Names(), []string{"plain", "tool_call", "tool_get"}) || got.Deferred() != 0 {
+		t.Errorf("a meta-tool that is deferred itself was found: %v, %d deferred, %v", got.Names(), got.Deferred(), err)
+	}
 }
 
 func TestWhatIsFoundIsDeclaredToItsFinderAlone(t *testing.T) {
@@ -140,6 +145,12 @@ func TestToolsOnlyLeavesListsOfOtherKindsAlone(t *testing.T) {
 	}
 	if got := declared(t, t.Context(), cat, nil); got.Deferred() != 1 || !got.Has("tool_search") {
 		t.Errorf("all kinds: %v, %d deferred", got.Names(), got.Deferred())
+	}
+	d := view.NewDiscovery(nil, &view.DiscoveryOptions{ToolsOnly: true, Mode: view.ModeSearch})
+	add(t, d.Memory(), t.Context(), "a_page")
+	got, err := d.Declared(t.Context(), cat)
+	if err != nil || !slices.Equal(got.Names(), []string{"a_page", "tool_search"}) || got.Deferred() != 1 {
+		t.Errorf("once it was found: %v, %d deferred, %v", got.Names(), got.Deferred(), err)
 	}
 }
 

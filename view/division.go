@@ -23,9 +23,12 @@ type rule struct {
 type division struct {
 	names    []string // that are declared while nothing was found, sorted
 	deferred []string // sorted
-	tokens   int      // of names
-	sources  []SourceCount
-	about    string // what the search tool's description says of the sources
+	// apart are declared to those who found them alone, and not deferred: what
+	// stands in lists of its own, and meta-tools that are deferred themselves.
+	apart   []string // sorted
+	tokens  int      // of names
+	sources []SourceCount
+	about   string // what the search tool's description says of the sources
 }
 
 // describe adds to the search tool's description what it finds.
@@ -40,13 +43,25 @@ func (d *division) defers(name string) bool {
 	return found
 }
 
+// adds reports whether a tool is declared once it is found, and not before.
+func (d *division) adds(name string) bool {
+	_, apart := slices.BinarySearch(d.apart, name)
+	return apart || d.defers(name)
+}
+
 // divide divides a view.
 func (r rule) divide(v View) *division {
-	list := slices.DeleteFunc(v.Tools(), func(t tools.Tool) bool { return r.toolsOnly && hasOwnList(t.Kind) })
+	d := &division{}
+	list := slices.DeleteFunc(v.Tools(), func(t tools.Tool) bool {
+		apart := r.toolsOnly && hasOwnList(t.Kind)
+		if apart {
+			d.apart = append(d.apart, t.Name)
+		}
+		return apart
+	})
 	search, ok := v.Tool(SearchTool)
 	reachable := ok && search.Kind == tools.KindMeta
 	hides := reachable && r.hides(list)
-	d := &division{}
 	for i := range list {
 		if reachable && defers(&list[i], hides) {
 			d.deferred = append(d.deferred, list[i].Name)
@@ -54,11 +69,16 @@ func (r rule) divide(v View) *division {
 	}
 	for i := range list {
 		t := &list[i]
-		if !d.defers(t.Name) && (t.Kind != tools.KindMeta || d.declaresMeta(t)) {
+		switch {
+		case d.defers(t.Name):
+		case t.Kind != tools.KindMeta || d.declaresMeta(t):
 			d.names = append(d.names, t.Name)
 			d.tokens += Tokens(t)
+		case t.Loading == tools.LoadingDeferred:
+			d.apart = append(d.apart, t.Name)
 		}
 	}
+	slices.Sort(d.apart)
 	d.sources = countSources(list, d)
 	d.about = AboutSources(slices.DeleteFunc(slices.Clone(d.sources), func(c SourceCount) bool { return c.Deferred == 0 }))
 	return d
@@ -91,9 +111,10 @@ func defers(t *tools.Tool, hides bool) bool {
 	return t.Loading == tools.LoadingDeferred || t.Loading == "" && hides
 }
 
-// declaresMeta reports whether a meta-tool is declared: always, never, or, when
-// nobody said, while something is deferred. Without the search tool the rest is
-// of no use, so that one is declared then also when it is not to be.
+// declaresMeta reports whether a meta-tool is declared to all: always or, when
+// nobody said, while something is deferred. One that is deferred itself is
+// declared to those who found it; but without the search tool nothing is found,
+// so that one is declared while something is deferred whatever is said of it.
 func (d *division) declaresMeta(t *tools.Tool) bool {
 	if t.Loading == tools.LoadingAlways {
 		return true

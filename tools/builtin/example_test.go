@@ -27,7 +27,7 @@ func ExampleRegisterMeta() {
 		panic(err)
 	}
 	for _, call := range []struct{ tool, args string }{
-		{"tool_search", `{"query":"file a bug report"}`},
+		{"tool_search", `{"query":"open a ticket"}`},
 		{"tool_get", `{"name":"desk.open_ticket"}`},
 		{"tool_call", `{"name":"desk.open_ticket","args":{"title":"It smokes"}}`},
 	} {
