@@ -284,8 +284,13 @@ func TestExecuteWithCancellation(t *testing.T) {
 		if !errors.Is(results[1].Err, tools.ErrOutcomeUnknown) || !strings.Contains(results[1].Text(), "not known whether it had its effect") {
 			t.Errorf("%v: %s", results[1].Err, results[1].Text())
 		}
-		if got := countTerminal(c.heard()); got != 3 {
+		heard := c.heard()
+		if got := countTerminal(heard); got != 3 {
 			t.Errorf("%d terminal events for 3 calls", got)
+		}
+		last, ok := heard[len(heard)-1].Payload.(tools.ToolDeniedPayload)
+		if !ok || last.Reason != "context canceled" || last.Stage != "entrance" {
+			t.Errorf("the call that was not made is told of as %+v", heard[len(heard)-1])
 		}
 	})
 }
@@ -647,6 +652,33 @@ func TestSafetyMetadataIsEnforcedByMiddleware(t *testing.T) {
 				t.Fatalf("%s %s", name, flag)
 			}
 		}
+	}
+}
+
+// person decides as the arguments say.
+type person struct{}
+
+func (person) Approve(_ context.Context, req tools.ApprovalRequest) (json.RawMessage, error) {
+	switch string(req.Args) {
+	case `{"n":1}`:
+		return nil, nil
+	case `{"n":2}`:
+		return json.RawMessage(`{"n":20}`), nil
+	case `{"n":3}`:
+		return json.RawMessage(`{"n":"x"}`), nil
+	case `{"n":4}`:
+		return nil, tools.ErrApprovalExpired
+	}
+	return nil, tools.ErrToolRejected
+}
+
+func TestHumanInTheLoop(t *testing.T) {
+	c := newCrib(t, tools.WithStages(tools.Stages{Approver: person{}})).
+		add(tools.Tool{Name: "a", Safety: tools.Safety{NeedsConfirmation: tools.Yes}, ArgsSchema: object(`"n":{"type":"integer"}`)}, nil)
+	results := c.execute(&turn.Options{Concurrency: 1}, call("1", "a", `{"n":1}`), call("2", "a", `{"n":2}`), call("3", "a", `{"n":3}`), call("4", "a", `{"n":4}`), call("5", "a", `{"n":5}`))
+	want(t, results, turn.StatusCompleted, turn.StatusCompleted, turn.StatusInvalid, turn.StatusDenied, turn.StatusDenied)
+	if string(results[1].Structured) != `{"n":20}` || !errors.Is(results[3].Err, tools.ErrApprovalExpired) || !errors.Is(results[4].Err, tools.ErrToolRejected) {
+		t.Errorf("%s, %v, %v", results[1].Structured, results[3].Err, results[4].Err)
 	}
 }
 
