@@ -39,6 +39,9 @@ type MCP struct {
 	// Discovery is which of the tools that a client may use it is listed. The
 	// empty mode is auto.
 	Discovery view.Mode `yaml:"discovery" rule:"enum=auto|full|search" doc:"Tools whose loading nobody set: full lists them, search lets clients find them, auto does that once the list is larger than the budget."`
+	// Results is whether clients get large results whole. Empty is full where
+	// Discovery is, and bounded otherwise.
+	Results string `yaml:"results" rule:"enum=bounded|full" doc:"Whether large results are shown in part and kept as artifacts, or passed on whole; as discovery is full or not when absent."`
 	// DiscoveryBudgetTokens is view.DefaultBudgetTokens when 0.
 	DiscoveryBudgetTokens int `yaml:"discovery_budget_tokens" rule:"min=1" doc:"Largest list of tools that auto shows whole, in tokens of a model."`
 	// MaxSessions is 10,000 when 0.
@@ -220,7 +223,15 @@ type A2APeer struct {
 
 // Artifacts is about large results.
 type Artifacts struct {
-	HeavyOutputThresholdBytes int `yaml:"heavy_output_threshold_bytes" rule:"min=1" doc:"Results above this size are kept aside, in bytes."`
+	HeavyOutputThresholdBytes int `yaml:"heavy_output_threshold_bytes" rule:"min=1" doc:"Results above this size are kept aside, in bytes; 32768 when absent."`
+	// TTL is how long an artifact is kept; 7 days when 0.
+	TTL Duration `yaml:"ttl" doc:"How long large results are kept, such as 72h."`
+	// MaxBytes bounds one artifact; 1 GiB when 0.
+	MaxBytes int64 `yaml:"max_bytes" rule:"min=1" doc:"Largest single artifact, in bytes."`
+	// TenantBytes and UserBytes bound what a tenant and each of its users keep;
+	// 10 GiB and no bound when 0.
+	TenantBytes int64 `yaml:"tenant_bytes" rule:"min=1" doc:"What one tenant keeps at most, in bytes."`
+	UserBytes   int64 `yaml:"user_bytes" rule:"min=1" doc:"What each user keeps at most, in bytes."`
 }
 
 // Planner is about how a model's turn is run.

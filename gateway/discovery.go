@@ -10,8 +10,13 @@ import (
 // builtIns are the built-in tools that the operator offers, apart from those
 // about tools, which are always there.
 func (t *Tools) builtIns() []string {
-	return slices.DeleteFunc(slices.Clone(t.BuiltIn), func(name string) bool { return slices.Contains(builtin.MetaNames(), name) })
+	return slices.DeleteFunc(slices.Clone(t.BuiltIn), func(name string) bool {
+		return slices.Contains(builtin.MetaNames(), name) || name == builtin.FetchName
+	})
 }
+
+// offers reports whether the operator offers a built-in tool by its name.
+func (t *Tools) offers(name string) bool { return slices.Contains(t.BuiltIn, name) }
 
 // registerMeta adds the tools that find others. They are declared to a caller
 // while something is deferred for it, or always if the operator offers them.

@@ -23,11 +23,21 @@ func (g *Gateway) openEntrances() {
 		MaxSessions:    cfg.MCP.MaxSessions,
 		SessionIdle:    time.Duration(cfg.MCP.SessionIdle),
 		Discovery:      g.discovery(),
+		Bounder:        g.mcpBounder(),
+		Artifacts:      g.kept,
 		Logger:         g.log,
 	})
 	opts := g.apiOptions()
 	opts.Authenticate = g.apiCaller
 	g.api = api.New(g.cat, opts)
+}
+
+// mcpBounder makes results small for clients of MCP, unless they get them whole.
+func (g *Gateway) mcpBounder() mcpserver.Bounder {
+	if m := g.config().MCP; !m.bounds() {
+		return nil
+	}
+	return g.bounder()
 }
 
 func (g *Gateway) closeEntrances(ctx context.Context) error { return g.mcp.Shutdown(ctx) }

@@ -13,7 +13,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"gocloud.dev/blob"
+
 	"github.com/toolcrib/toolcrib/api"
+	"github.com/toolcrib/toolcrib/artifacts"
 	"github.com/toolcrib/toolcrib/events"
 	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/mcpserver"
@@ -71,6 +74,8 @@ type Gateway struct {
 	store   store.Store   // nil without a data folder
 	found   *view.Watched // what callers have found
 	index   *search.Index
+	kept    *artifacts.Store // large results
+	bucket  *blob.Bucket     // their content
 	api     *api.Server
 	calls   *gate
 	waiting *waiting
@@ -79,9 +84,11 @@ type Gateway struct {
 	life     context.Context // ends when sources that were replaced must
 	end      context.CancelFunc
 	retiring sync.WaitGroup
+	sweeping sync.WaitGroup
+	dropData func() error // without a data folder: removes what stood in for it
 
 	opened  *Config                // what the entrances were made from
-	address atomic.Pointer[string] // where the Handler is reached
+	address atomic.Pointer[func() string] // where browsers reach the gateway
 
 	reloading sync.Mutex // held by one Reload or Close at a time
 	mu        sync.Mutex // guards what follows
@@ -163,7 +170,7 @@ func (g *Gateway) openData(ctx context.Context) error {
 		dir = absolute(g.cfg.dir, g.cfg.DataDir)
 	}
 	if dir == "" {
-		return nil
+		return g.openArtifacts(ctx, "")
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("gateway: the data folder cannot be made: %w", err)
@@ -173,7 +180,7 @@ func (g *Gateway) openData(ctx context.Context) error {
 		return fmt.Errorf("gateway: the store cannot be opened: %w", err)
 	}
 	g.store, g.found = db, view.Watch(storedMemory{db})
-	return nil
+	return g.openArtifacts(ctx, dir)
 }
 
 // storeFile is the store's file in the data folder.
@@ -181,10 +188,11 @@ const storeFile = "toolcrib.db"
 
 // closeStore ends the use of the store, once nothing needs it any more.
 func (g *Gateway) closeStore() error {
-	if g.store == nil {
-		return nil
+	err := g.closeArtifacts()
+	if g.store != nil {
+		err = errors.Join(err, g.store.Close())
 	}
-	return g.store.Close()
+	return err
 }
 
 func (g *Gateway) openCatalog() error {
@@ -215,6 +223,9 @@ func (g *Gateway) registerTools() error {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	if err := g.registerMeta(); err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
+	if err := g.registerFetch(); err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	for _, register := range g.opts.Register {

@@ -22,6 +22,9 @@ func (g *Gateway) Runner(opts *turn.Options) *turn.Runner {
 	if parallel := cfg.Planner.ParallelToolCalls; parallel != nil && !*parallel {
 		o.SingleCall = true
 	}
+	if o.Bounder == nil {
+		o.Bounder = g.bounder()
+	}
 	if o.Bus == nil {
 		o.Bus = g.bus
 	}

@@ -21,11 +21,10 @@ func (c *Config) unavailable() ConfigErrors {
 	t := &c.Tools
 	l.entries(t.Entries)
 	for i, name := range t.BuiltIn {
-		if !slices.Contains(builtin.Names(), name) {
+		if !slices.Contains(builtin.Names(), name) && name != builtin.FetchName {
 			l.refuse(fmt.Sprintf("tools.built_in[%d]", i), name+" is ")
 		}
 	}
-	l.when(c.Artifacts != Artifacts{}, "artifacts.heavy_output_threshold_bytes", "")
 	return l.faults
 }
 

@@ -35,6 +35,9 @@ func (s *Server) callTool(ctx context.Context, r *mcpwire.Request) (json.RawMess
 		if res.TaskID != "" {
 			return s.beginTask(ctx, r, p.name, &res)
 		}
+		if err := s.bound(ctx, p.name, &res); err != nil {
+			return answerFailure(ctx, p.name, err)
+		}
 		return encodeResult(&res, s.structuredKinds(ctx, r, p.name))
 	})
 }

@@ -32,6 +32,9 @@ func (s *Server) converse(ctx context.Context, r *mcpwire.Request, p *callParams
 	peer := newPeer(r, s.capabilities(r))
 	entrance := tools.Entrance{Peer: peer, Meta: p.meta, IdempotencyKey: p.key, Capabilities: peer.capabilities,
 		Client: r.Session.ID(), ClientGone: r.Session.Done(), LogLevel: levelWord(r), Extra: p.extra, Tasks: s.takesTasks(r, p)}
+	if r.Method == methodCallTool {
+		entrance.Sink, _ = s.opts.Bounder.(tools.Sink)
+	}
 	if entrance.Tasks {
 		peer.task = &taskVoice{seal: s.tasks.seal, owner: taskOwnerOf(ctx, r), tool: p.name}
 	}

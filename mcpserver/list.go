@@ -42,8 +42,12 @@ func (s *Server) newFormats() [listCount]formats {
 	listed := func(kind tools.Kind) func(view.View) []tools.Tool {
 		return func(v view.View) []tools.Tool { return s.index(v).listed[kind] }
 	}
+	stateful, stateless := defineStateful, defineStateless
+	if s.opts.Bounder != nil {
+		stateful, stateless = defineBounded, defineBounded
+	}
 	return [listCount]formats{
-		listOfTools:     list("tools", notifyToolsChanged, listed(tools.KindTool), defineStateful, defineStateless),
+		listOfTools:     list("tools", notifyToolsChanged, listed(tools.KindTool), stateful, stateless),
 		listOfResources: list("resources", notifyResourcesChanged, listed(tools.KindResource), defineResource, defineResource),
 		listOfTemplates: list("resourceTemplates", notifyResourcesChanged, listed(tools.KindResourceTemplate), defineTemplate, defineTemplate),
 		listOfPrompts:   list("prompts", notifyPromptsChanged, listed(tools.KindPrompt), definePrompt, definePrompt),

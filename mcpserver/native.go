@@ -20,6 +20,14 @@ func (s *Server) readResource(ctx context.Context, r *mcpwire.Request) (json.Raw
 		return nil, err
 	}
 	uri := p.name
+	if s.opts.Artifacts != nil {
+		if args, ours, err := artifactURI(uri); ours {
+			if err != nil {
+				return nil, err
+			}
+			return s.readArtifact(ctx, r, uri, args)
+		}
+	}
 	x := s.index(view.From(ctx, s.cat))
 	tool, takesURI, ok := s.reads(x, uri)
 	if !ok {

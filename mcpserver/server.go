@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/toolcrib/toolcrib/artifacts"
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/view"
@@ -69,8 +70,22 @@ type Options struct {
 	// listed can be called all the same. Nil lists all.
 	Discovery *view.Discovery
 
+	// Bounder makes large results small; clients get links to what it kept of
+	// them. As such a result need not satisfy the tool's output schema, none is
+	// listed. If it is a tools.Sink, it takes in what is too large to pass
+	// through memory. Nil passes results on whole.
+	Bounder Bounder
+	// Artifacts is what clients read as resources of the scheme "artifact". Nil
+	// offers none.
+	Artifacts *artifacts.Store
+
 	// Logger hears of what clients do wrong; nil is silent.
 	Logger *slog.Logger
+}
+
+// Bounder makes a result small enough for a model. It is safe for concurrent use.
+type Bounder interface {
+	Bound(ctx context.Context, tool *tools.Tool, result tools.ToolResult) (tools.ToolResult, error)
 }
 
 // Refusal is an error of [Options].Authenticate that says how to answer: an

@@ -1,0 +1,151 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"gocloud.dev/blob/fileblob"
+
+	"github.com/toolcrib/toolcrib/artifacts"
+	"github.com/toolcrib/toolcrib/store"
+	"github.com/toolcrib/toolcrib/store/sqlstore"
+	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/tools/builtin"
+	"github.com/toolcrib/toolcrib/view"
+)
+
+// What clients of MCP get of large results.
+const (
+	resultsBounded = "bounded"
+	resultsFull    = "full"
+)
+
+// artifactFolder holds the content of artifacts in the data folder.
+const artifactFolder = "artifacts"
+
+// sweepEvery is how often artifacts that have expired are looked for.
+const sweepEvery = 10 * time.Minute
+
+// openArtifacts opens the store of large results in the data folder. Without
+// one, they are kept in a folder of their own, which goes with the gateway.
+func (g *Gateway) openArtifacts(ctx context.Context, dir string) error {
+	records := store.Records(g.store)
+	if dir == "" {
+		temporary, err := os.MkdirTemp("", "toolcrib-artifacts-")
+		if err != nil {
+			return fmt.Errorf("gateway: no folder can be made for large results: %w", err)
+		}
+		memory, err := sqlstore.OpenMemory(ctx, nil)
+		if err != nil {
+			return errors.Join(fmt.Errorf("gateway: the store cannot be opened: %w", err), os.RemoveAll(temporary))
+		}
+		dir, records = temporary, memory
+		g.dropData = func() error { return errors.Join(memory.Close(), os.RemoveAll(temporary)) }
+	}
+	bucket, err := fileblob.OpenBucket(filepath.Join(dir, artifactFolder), &fileblob.Options{CreateDir: true, DirFileMode: 0o700, NoTempDir: true})
+	if err != nil {
+		return fmt.Errorf("gateway: the folder of large results cannot be opened: %w", err)
+	}
+	g.bucket = bucket
+	g.kept = artifacts.New(bucket, records, g.cfg.Artifacts.options(g))
+	g.sweeping.Go(func() { g.kept.Run(g.life, sweepEvery) })
+	return nil
+}
+
+func (a *Artifacts) options(g *Gateway) *artifacts.Options {
+	return &artifacts.Options{
+		TTL:      time.Duration(a.TTL),
+		MaxBytes: a.MaxBytes,
+		Tenant:   artifacts.Quota{Bytes: a.TenantBytes},
+		User:     artifacts.Quota{Bytes: a.UserBytes},
+		Logger:   g.log,
+	}
+}
+
+// closeArtifacts ends the use of the store of large results.
+func (g *Gateway) closeArtifacts() error {
+	g.sweeping.Wait()
+	var err error
+	if g.bucket != nil {
+		err = g.bucket.Close()
+	}
+	if g.dropData != nil {
+		err = errors.Join(err, g.dropData())
+	}
+	return err
+}
+
+// Artifacts returns the store of large results. Whose they are is on the context
+// of each call; see LocalContext.
+func (g *Gateway) Artifacts() *artifacts.Store { return g.kept }
+
+// bounder makes results small for models, and has the tool that reads the rest
+// declared to whoever has something to read.
+func (g *Gateway) bounder() *bounder {
+	return &bounder{g, g.kept.Bounder(&artifacts.Bounds{Threshold: g.config().Artifacts.HeavyOutputThresholdBytes, Handlers: g.handlers})}
+}
+
+type bounder struct {
+	g *Gateway
+	*artifacts.Bounder
+}
+
+// Bound implements the interfaces of the entrances.
+func (b *bounder) Bound(ctx context.Context, tool *tools.Tool, res tools.ToolResult) (tools.ToolResult, error) {
+	small, err := b.Bounder.Bound(ctx, tool, res)
+	if err != nil || len(small.Artifacts) == 0 {
+		return small, err
+	}
+	mem, ok := view.MemoryFrom(ctx)
+	if !ok {
+		mem = b.g.found
+	}
+	if err := mem.Add(ctx, builtin.FetchName); err != nil {
+		b.g.log.WarnContext(ctx, "the tool that reads large results is not listed", "tool", builtin.FetchName, "error", err)
+	}
+	return small, nil
+}
+
+// handlers names the tools that the caller on ctx sees and that say they take a
+// media type.
+func (g *Gateway) handlers(ctx context.Context, mime string) []string {
+	var names []string
+	for _, t := range view.Memo(view.From(ctx, g.cat), handlersKey{}, takers) {
+		if t.MatchesMIME(mime) {
+			names = append(names, t.Name)
+		}
+	}
+	return names
+}
+
+type handlersKey struct{}
+
+func takers(v view.View) []tools.Tool {
+	return slices.DeleteFunc(v.Tools(), func(t tools.Tool) bool { return len(t.HandlesMIME) == 0 })
+}
+
+// bounds reports whether clients of MCP get large results in part. A transparent
+// entrance passes everything on.
+func (m *MCP) bounds() bool {
+	switch m.Results {
+	case resultsBounded:
+		return true
+	case resultsFull:
+		return false
+	}
+	return m.Discovery != view.ModeFull
+}
+
+// registerFetch adds the tool that reads large results. It is declared to all
+// callers if the operator offers it, and otherwise to those who have some.
+func (g *Gateway) registerFetch() error {
+	if g.cfg.Tools.offers(builtin.FetchName) {
+		return builtin.RegisterFetch(g.cat, g.kept)
+	}
+	return builtin.RegisterFetch(g.cat, g.kept, tools.WithKind(tools.KindMeta), tools.WithLoading(tools.LoadingDeferred))
+}
