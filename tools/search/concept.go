@@ -260,7 +260,6 @@ func (s *space) weigh(q *asked) {
 // settle sets the concept's own idf: that of its term, or else of the likeliest way. No way counts for more.
 func (c *concept) settle(own, rarest float32) {
 	slices.SortStableFunc(c.ways, func(a, b way) int { return cmp.Compare(b.weight, a.weight) })
-	c.ways = c.ways[:min(len(c.ways), maxWays)]
 	c.idf = own
 	if own < 0 {
 		c.idf = rarest * 0.7
@@ -268,10 +267,18 @@ func (c *concept) settle(own, rarest float32) {
 			c.idf = c.ways[0].idf
 		}
 	}
-	for i := range c.ways {
-		c.ways[i].idf = min(c.ways[i].idf, c.idf)
+	kept := c.ways[:0]
+	for _, w := range c.ways {
+		w.idf = min(w.idf, c.idf)
+		if w.weight*w.idf >= faint*c.idf && len(kept) < maxWays {
+			kept = append(kept, w)
+		}
 	}
+	c.ways = kept
 }
+
+// faint is the share of a concept's worth below which a way is not gone.
+const faint = 0.1
 
 // mean sets what the query means as a vector, and the kinds of deeds that it asks for.
 func (s *space) mean(q *asked) {
