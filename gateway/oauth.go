@@ -4,9 +4,12 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/tools"
@@ -29,12 +32,43 @@ func (g *Gateway) newBroker() *auth.Broker {
 // ServedAt says at which address the Handler is reached, such as
 // "http://127.0.0.1:7711", for the browsers of people who authorize a source.
 // Without it, that is Config.Listen.
-func (g *Gateway) ServedAt(address string) { g.address.Store(&address) }
+func (g *Gateway) ServedAt(address string) {
+	fixed := func() string { return address }
+	g.address.Store(&fixed)
+}
+
+// ServeBrowsers lets those browsers reach the gateway at a port of this machine
+// that is opened when one is needed, for a program that does not serve the
+// Handler. Close ends it.
+func (g *Gateway) ServeBrowsers() {
+	opened := sync.OnceValue(g.openBrowsers)
+	g.address.Store(&opened)
+}
+
+func (g *Gateway) openBrowsers() string {
+	if g.life.Err() != nil {
+		return ""
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		g.log.Warn("no browser can come back here", "error", err)
+		return ""
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/oauth/", g.oauthPages())
+	server := &http.Server{Handler: g.guard(mux), ReadHeaderTimeout: 10 * time.Second}
+	context.AfterFunc(g.life, func() { _ = server.Close() })
+	g.retiring.Go(func() { _ = server.Serve(listener) })
+	return "http://" + listener.Addr().String()
+}
 
 // redirectURL is where browsers come back to; empty when nobody serves them.
 func (g *Gateway) redirectURL() string {
 	if address := g.address.Load(); address != nil {
-		return strings.TrimSuffix(*address, "/") + auth.CallbackPath
+		if at := (*address)(); at != "" {
+			return strings.TrimSuffix(at, "/") + auth.CallbackPath
+		}
+		return ""
 	}
 	if g.opened.Listen == "" || strings.HasSuffix(g.opened.Listen, ":0") {
 		return ""

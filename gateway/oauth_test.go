@@ -99,6 +99,30 @@ func TestAuthorizationWithoutAPage(t *testing.T) {
 	}
 }
 
+// A program on stdio opens a page when somebody needs it, and ends it with the
+// gateway.
+func TestAuthorizationBesideStdio(t *testing.T) {
+	w := protected(t)
+	g := open(t, parse(t, fmt.Sprintf("tools: {mcp_servers: [{name: notes, url: %s/mcp, oauth: {}}]}", w.Service.URL)), nil)
+	g.ServeBrowsers()
+	link := g.Sources()[0].AuthorizationURL
+	agree(t, link)
+	ready(t, g)
+	elsewhere := link[:strings.Index(link, "/oauth/")]
+	resp, err := (&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}).Post(elsewhere+"/mcp", "application/json", nil)
+	if err != nil || resp.StatusCode != http.StatusNotFound {
+		t.Errorf("the page serves more: %v %v", resp, err)
+	}
+	resp.Body.Close()
+	if err := g.Close(bounded(t)); err != nil {
+		t.Fatal(err)
+	}
+	if resp, err := http.Get(elsewhere); err == nil {
+		resp.Body.Close()
+		t.Error("the page outlives the gateway")
+	}
+}
+
 func TestWhatAProviderLacks(t *testing.T) {
 	t.Setenv("LATER_SECRET", "")
 	for _, tc := range []struct{ provider, want string }{

@@ -48,10 +48,16 @@ func (a *app) serveStdio(ctx context.Context, config, data, session string) erro
 	if err != nil {
 		return p.discard(err)
 	}
+	g.ServeBrowsers()
 	// A client that lists the tools once must find them all.
 	ready, cancel := startup(ctx, g)
 	<-ready
 	cancel()
+	for _, row := range g.Sources() {
+		if row.AuthorizationURL != "" {
+			logger.Warn("the source waits for authorization in a browser", "source", row.Name, "open", row.AuthorizationURL)
+		}
+	}
 	following, unfollow := context.WithCancel(ctx)
 	defer unfollow()
 	go p.follow(following, g, logger)
