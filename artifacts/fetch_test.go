@@ -207,6 +207,10 @@ func TestFetchSearch(t *testing.T) {
 			t.Errorf("%+v: %+v\nwant %+v", c.args, got, c.want)
 		}
 	}
+	windows := f.put(t, ada(t), "one\r\ntwo\r\n", artifacts.Meta{})
+	if got := f.fetch(t, artifacts.FetchArgs{Ref: windows.Ref, Search: "o$"}); got.Content != "2:two" {
+		t.Errorf("lines that end as on Windows: %+v", got)
+	}
 	code := f.put(t, ada(t), "a(b\nA(B\n", artifacts.Meta{})
 	if got := f.fetch(t, artifacts.FetchArgs{Ref: code.Ref, Search: "a(b"}); got.Content != "1:a(b\n2:A(B" {
 		t.Errorf("what is no expression: %+v", got)

@@ -193,6 +193,9 @@ func (f *finder) done(res *FetchResult) error {
 // look takes a line in, and reports false when it should be shown and does not
 // fit.
 func (f *finder) look(l line) bool {
+	if l.ends {
+		l.text = bytes.TrimSuffix(l.text, []byte("\r"))
+	}
 	at := f.pattern.FindIndex(l.text)
 	if at == nil {
 		if f.after > 0 {
@@ -237,7 +240,7 @@ func (f *finder) show(group []string, number int64) bool {
 // the match, and where that is.
 func format(l line, mark byte, at []int) string {
 	if len(l.text) <= shownLine && l.ends {
-		return fmt.Sprintf("%d%c%s", l.number, mark, strings.ToValidUTF8(string(bytes.TrimSuffix(l.text, []byte("\r"))), "\uFFFD"))
+		return fmt.Sprintf("%d%c%s", l.number, mark, strings.ToValidUTF8(string(l.text), "\uFFFD"))
 	}
 	from := 0
 	if at != nil {

@@ -131,16 +131,20 @@ func (u *upload) copy(ctx context.Context, n int, whole bool, r io.Reader) error
 	if err != nil {
 		return fmt.Errorf("artifacts: %w", err)
 	}
+	closing := false
+	defer func() {
+		if !closing { // also when r panics
+			abort()
+			_ = w.Close() // it says that the writing was aborted
+		}
+	}()
 	if err := u.fill(ctx, w, n, whole, r); err != nil {
-		abort()
-		_ = w.Close() // it says that the writing was aborted
 		return err
 	}
 	if err := u.keepAlive(ctx); err != nil {
-		abort()
-		_ = w.Close() // likewise
 		return err
 	}
+	closing = true
 	if err := w.Close(); err != nil {
 		return fmt.Errorf("artifacts: %w", err)
 	}

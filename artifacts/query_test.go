@@ -64,7 +64,6 @@ func TestQuery(t *testing.T) {
 		`[.items[] | .price | floor | tostring]`:                                      `["1","20","7"]`,
 		`empty`:                                                                       "",
 		`-(.items[1].id)`:                                                             "-2",
-		`[recurse(if . < 3 then . + 1 else empty end)]`:                               "",
 		`1 | [recurse(if . < 3 then . + 1 else empty end)]`:                           "[1,2,3]",
 		`label $out | .items[] | if .id == 2 then ., break $out else empty end | .id`: "2",
 	} {
@@ -93,6 +92,9 @@ func strings4097() string { return strings.Repeat(" ", 4096) + "." }
 
 // Nothing that a query can be makes the process large or busy.
 func TestQueryIsBounded(t *testing.T) {
+	if raced {
+		t.Skip("the race detector multiplies time and memory")
+	}
 	f := newFixture(t, artifacts.Options{QueryTime: 200 * time.Millisecond})
 	var items strings.Builder
 	for i := range 30_000 {
@@ -125,20 +127,20 @@ func TestQueryIsBounded(t *testing.T) {
 }
 
 func TestQueryOverValuesInARow(t *testing.T) {
-	f := newFixture(t, artifacts.Options{MaxQueryBytes: 1 << 20})
+	f := newFixture(t, artifacts.Options{MaxQueryBytes: 64 << 10, QueryTime: time.Minute})
 	var rows strings.Builder
-	for i := range 200_000 {
+	for i := range 20_000 {
 		fmt.Fprintf(&rows, "{\"i\":%d}\n", i)
 	}
 	info := f.put(t, ada(t), rows.String(), artifacts.Meta{MIME: "application/x-ndjson"})
-	if got := f.fetch(t, artifacts.FetchArgs{Ref: info.Ref, Query: `select(.i % 50000 == 1) | .i`}); got.Content != "1\n50001\n100001\n150001" || got.Results != 4 {
+	if got := f.fetch(t, artifacts.FetchArgs{Ref: info.Ref, Query: `select(.i % 5000 == 1) | .i`}); got.Content != "1\n5001\n10001\n15001" || got.Results != 4 {
 		t.Errorf("%+v", got)
 	}
 	if got := f.fetch(t, artifacts.FetchArgs{Ref: info.Ref, Query: `.i`, MaxBytes: 8}); got.Content != "0\n1\n2\n3" || !got.Truncated || got.Results != 4 {
 		t.Errorf("%+v", got)
 	}
-	one := f.put(t, ada(t), `["`+strings.Repeat("x", 1<<20)+`"]`, artifacts.Meta{})
-	if got := f.fetch(t, artifacts.FetchArgs{Ref: one.Ref, Query: `length`}); !strings.Contains(got.Error, "larger than 1048576") {
+	one := f.put(t, ada(t), `["`+strings.Repeat("x", 64<<10)+`"]`, artifacts.Meta{})
+	if got := f.fetch(t, artifacts.FetchArgs{Ref: one.Ref, Query: `length`}); !strings.Contains(got.Error, "larger than 65536") {
 		t.Errorf("%+v", got)
 	}
 	broken := f.put(t, ada(t), `{"a":1}{"a":`, artifacts.Meta{MIME: "application/json"})
