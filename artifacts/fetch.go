@@ -138,7 +138,7 @@ func (s *Store) fetchBytes(ctx context.Context, args FetchArgs, limit int, res *
 		res.Content = string(text)
 	} else {
 		start = int(args.Offset - from)
-		end = min(start+max(limit/4, 1)*3, len(window))
+		end = wholeRune(window, start, min(start+max(limit/4, 1)*3, len(window)))
 		res.Content, res.Encoding = base64.StdEncoding.EncodeToString(window[start:end]), "base64"
 	}
 	res.Offset = from + int64(start)
@@ -179,6 +179,20 @@ func inRune(b []byte, i int) bool {
 		}
 	}
 	return false
+}
+
+// wholeRune returns an end near the one given that is inside of no rune, so that
+// whoever goes on from there, and finds text, loses nothing.
+func wholeRune(b []byte, start, end int) int {
+	for back := end; back > start && back > end-utf8.UTFMax; back-- {
+		if back == len(b) || !inRune(b, back) {
+			return back
+		}
+	}
+	for end < len(b) && inRune(b, end) {
+		end++
+	}
+	return end
 }
 
 // trimRune returns where the last whole rune of b[:end] ends.

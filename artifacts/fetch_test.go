@@ -122,7 +122,7 @@ func TestFetchBinary(t *testing.T) {
 					rt.Fatal(err)
 				}
 			}
-			if len(part.Content) > max(limit, 4) || int(part.Offset) != len(got) {
+			if len(part.Content) > max(limit, 8) || int(part.Offset) != len(got) {
 				rt.Fatalf("%+v after %d bytes", part, len(got))
 			}
 			if got = append(got, raw...); !part.Truncated {
