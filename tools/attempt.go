@@ -100,8 +100,9 @@ func (a *attempt) Done() <-chan struct{} {
 	if a.done != nil {
 		return a.done
 	}
+	ended := a.check() != nil // which closes the channel, if there is one
 	a.done = make(chan struct{})
-	if a.check() != nil {
+	if ended {
 		close(a.done)
 		return a.done
 	}
