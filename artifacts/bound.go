@@ -92,6 +92,9 @@ func (b *Bounder) Bound(ctx context.Context, tool *tools.Tool, res tools.ToolRes
 	if _, ok := res.Value.(FetchResult); ok || tool.Name == FetchTool {
 		return res, nil
 	}
+	if b.isPlainlySmall(&res) {
+		return res, nil
+	}
 	w, err := b.unfold(ctx, tool, res)
 	if err != nil {
 		return tools.ToolResult{}, err
@@ -106,6 +109,18 @@ func (b *Bounder) Bound(ctx context.Context, tool *tools.Tool, res tools.ToolRes
 		return tools.ToolResult{}, err
 	}
 	return w.fold(), nil
+}
+
+// isPlainlySmall tells most results from those that must be looked at.
+func (b *Bounder) isPlainlySmall(res *tools.ToolResult) bool {
+	if len(res.Artifacts) > 0 || res.Structured == nil && res.Value != nil && len(res.Content) == 0 {
+		return false
+	}
+	n := len(res.Structured)
+	for _, c := range res.Content {
+		n += len(c.JSON)
+	}
+	return n <= b.bounds.Threshold && n <= b.bounds.MediaBytes
 }
 
 // part is a part of a result.
@@ -151,8 +166,10 @@ func (b *Bounder) unfold(ctx context.Context, tool *tools.Tool, res tools.ToolRe
 }
 
 func sizeOf(c tools.Content) int {
-	if text, ok := c.Text(); ok {
-		return len(text)
+	if raw, ok := rawjson.Get(c.JSON, "text"); ok && c.Type == "text" && rawjson.KindOf(raw) == rawjson.KindString {
+		if text, ok := rawjson.Unquote(raw); ok {
+			return len(text)
+		}
 	}
 	return len(c.JSON)
 }
