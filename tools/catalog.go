@@ -96,6 +96,7 @@ type catalog struct {
 	synced   uint64
 
 	late lateness
+	slow sloth
 }
 
 // NewCatalog returns an empty catalog. What it returns is a LiveCatalog and is

@@ -15,8 +15,13 @@ type job struct {
 	attempt *attempt
 	args    json.RawMessage
 	invoke  Invoker
-	done    chan struct{}
-	state   atomic.Int32
+	began   time.Time // if there is a time limit
+	// done receives true when the tool returned, and before that false at most
+	// once, from the catalog's sloth. Only who waits for the job reads it.
+	done  chan bool
+	state atomic.Int32
+	// older and younger are its neighbours in the sloth.
+	older, younger *job
 
 	res ToolResult
 	err error
@@ -72,7 +77,7 @@ const stackRoom = 10 << 10
 func (j *job) deliver(res ToolResult, err error, late *lateness) {
 	j.res, j.err = res, err
 	if j.state.CompareAndSwap(jobRuns, jobDone) {
-		close(j.done)
+		j.done <- true
 		return
 	}
 	late.lingering.Add(-1)
@@ -86,43 +91,78 @@ func (j *job) abandon() bool {
 		return true
 	}
 	j.shell.late.lingering.Add(-1)
-	<-j.done
+	for !<-j.done {
+	}
 	return false
 }
 
 // await waits for the result, and reports false when the attempt ended first.
 func (j *job) await() bool {
-	a := j.attempt
-	outer := a.Context.Done()
-	if !a.limit {
-		select {
-		case <-j.done:
-			return true
-		case <-outer:
-			return false
-		}
+	outer := j.attempt.Context.Done()
+	if !j.attempt.limit {
+		return j.awaitEnd(outer)
 	}
-	timer := time.NewTimer(j.shell.policy.timeout())
+	s := j.shell.sloth()
+	if s == nil || j.shell.policy.timeout() <= 2*grace {
+		return j.awaitLimit(outer)
+	}
+	s.add(j)
+	done, over := j.either(outer)
+	s.remove(j)
+	if done || over {
+		return done
+	}
+	return j.awaitLimit(outer)
+}
+
+// either waits until the tool returned, the context around the attempt ended, or
+// the tool took longer than most do.
+func (j *job) either(outer <-chan struct{}) (done, over bool) {
+	if outer == nil {
+		return <-j.done, false // which is cheaper than to select
+	}
+	select {
+	case done = <-j.done:
+		return done, false
+	case <-outer:
+		return false, true
+	}
+}
+
+// awaitEnd is await without a time limit.
+func (j *job) awaitEnd(outer <-chan struct{}) bool {
+	select {
+	case <-j.done:
+		return true
+	case <-outer:
+		return false
+	}
+}
+
+// awaitLimit is await with a timer of its own.
+func (j *job) awaitLimit(outer <-chan struct{}) bool {
+	left, running, kicked := j.attempt.remaining()
+	timer := time.NewTimer(left)
 	defer timer.Stop()
-	var kicked <-chan struct{}
 	for {
+		switch {
+		case !running:
+			timer.Stop()
+		case left <= 0:
+			return false
+		default:
+			timer.Reset(left)
+		}
 		select {
-		case <-j.done:
-			return true
+		case done := <-j.done:
+			if done {
+				return true
+			}
 		case <-outer:
 			return false
 		case <-kicked:
 		case <-timer.C:
 		}
-		var left time.Duration
-		var running bool
-		if left, running, kicked = a.remaining(); !running {
-			timer.Stop()
-			continue
-		}
-		if left <= 0 {
-			return false
-		}
-		timer.Reset(left)
+		left, running, kicked = j.attempt.remaining()
 	}
 }

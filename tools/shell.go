@@ -222,7 +222,7 @@ var errAbandoned = errors.New("the tool did not return in time")
 // elsewhere runs the tool on another goroutine and returns when it does, when
 // the time limit is used up, or when the caller goes away.
 func (s *shell) elsewhere(a *attempt, args json.RawMessage, invoke Invoker) (ToolResult, error) {
-	j := &job{shell: s, attempt: a, args: args, invoke: invoke, done: make(chan struct{})}
+	j := &job{shell: s, attempt: a, args: args, invoke: invoke, began: a.since, done: make(chan bool, 2)}
 	go j.run()
 	if j.await() {
 		return j.res, j.err
