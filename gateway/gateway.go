@@ -87,7 +87,7 @@ type Gateway struct {
 	sweeping sync.WaitGroup
 	dropData func() error // without a data folder: removes what stood in for it
 
-	opened  *Config                // what the entrances were made from
+	opened  *Config                       // what the entrances were made from
 	address atomic.Pointer[func() string] // where browsers reach the gateway
 
 	reloading sync.Mutex // held by one Reload or Close at a time
