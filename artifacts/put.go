@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"os"
 	"time"
 
 	"gocloud.dev/blob"
@@ -127,7 +128,9 @@ func (u *upload) copy(ctx context.Context, n int, whole bool, r io.Reader) error
 	// Ending this context before Close makes the bucket drop what it has.
 	writing, abort := context.WithCancel(ctx)
 	defer abort()
-	w, err := u.store.bucket.NewWriter(writing, blobKey(u.rec.key), &blob.WriterOptions{ContentType: u.rec.Info.MIME, DisableContentTypeDetection: true})
+	var file *os.File // when the bucket is a folder
+	w, err := u.store.bucket.NewWriter(writing, blobKey(u.rec.key), &blob.WriterOptions{ContentType: u.rec.Info.MIME, DisableContentTypeDetection: true,
+		BeforeWrite: func(as func(any) bool) error { as(&file); return nil }})
 	if err != nil {
 		return fmt.Errorf("artifacts: %w", err)
 	}
@@ -143,6 +146,11 @@ func (u *upload) copy(ctx context.Context, n int, whole bool, r io.Reader) error
 	}
 	if err := u.keepAlive(ctx); err != nil {
 		return err
+	}
+	if file != nil {
+		if err := file.Sync(); err != nil {
+			return fmt.Errorf("artifacts: %w", err)
+		}
 	}
 	closing = true
 	if err := w.Close(); err != nil {
