@@ -24,8 +24,7 @@ func (g *Gateway) registerMeta() error {
 	return builtin.RegisterMeta(g.cat, &builtin.MetaOptions{Memory: g.found, Index: g.index})
 }
 
-// discovery decides what clients of MCP are listed.
-func (g *Gateway) discovery() *view.Discovery {
-	m := g.config().MCP
-	return view.NewDiscovery(g.found, &view.DiscoveryOptions{Mode: m.Discovery, BudgetTokens: m.DiscoveryBudgetTokens, ToolsOnly: true})
+// discovery is what the configuration says of what clients of MCP are listed.
+func (m MCP) discovery() *view.DiscoveryOptions {
+	return &view.DiscoveryOptions{Mode: m.Discovery, BudgetTokens: m.DiscoveryBudgetTokens, ToolsOnly: true}
 }

@@ -1,6 +1,7 @@
 package gateway_test
 
 import (
+	"context"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -213,5 +214,58 @@ func TestMetaToolsAreKnown(t *testing.T) {
 	_, err := g.LocalAPI().Call(g.LocalContext(bounded(t)), api.CallRequest{Name: "tool_call", Arguments: []byte(`{"name":"text.ecko"}`)})
 	if err == nil || !strings.Contains(err.Error(), `"text.ecko", did you mean "text.echo"`) {
 		t.Errorf("%v", err)
+	}
+}
+
+// A change of the discovery mode reaches clients while the gateway serves.
+func TestReloadChangesTheDiscovery(t *testing.T) {
+	for _, revision := range []string{"2025-11-25", "2026-07-28"} {
+		t.Run(revision, func(t *testing.T) {
+			g := open(t, parse(t, "tools: {built_in: [clock.now, text.echo]}"), nil)
+			server := httptest.NewServer(g.Handler())
+			defer server.Close()
+			changed := make(chan struct{}, 8)
+			client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+				ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changed <- struct{}{} },
+			})
+			s, err := client.Connect(bounded(t), &mcp.StreamableClientTransport{Endpoint: server.URL + "/mcp"}, &mcp.ClientSessionOptions{ProtocolVersion: revision})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer s.Close()
+			names := func() (out []string) {
+				for tool, err := range s.Tools(bounded(t), nil) {
+					if err != nil {
+						t.Fatal(err)
+					}
+					out = append(out, tool.Name)
+				}
+				return out
+			}
+			whole := []string{"clock.now", "text.echo"}
+			if got := names(); !slices.Equal(got, whole) {
+				t.Fatalf("listed %v", got)
+			}
+			if err := g.Reload(bounded(t), parse(t, "mcp: {discovery: search}\ntools: {built_in: [clock.now, text.echo]}")); err != nil {
+				t.Fatal(err)
+			}
+			if revision == "2025-11-25" { // a client of the other revision subscribes when it likes to
+				select {
+				case <-changed:
+				case <-bounded(t).Done():
+					t.Error("the client never heard that its list changed")
+				}
+			}
+			if got := names(); !slices.Equal(got, metaTools) {
+				t.Errorf("listed %v after the reload", got)
+			}
+			bad := parse(t, "mcp: {discovery: full}\ntools: {built_in: [skill_get]}")
+			if err := g.Reload(bounded(t), bad); err == nil {
+				t.Error("a configuration that cannot be applied is applied")
+			}
+			if got := names(); !slices.Equal(got, metaTools) {
+				t.Errorf("listed %v after a reload that was refused", got)
+			}
+		})
 	}
 }

@@ -8,11 +8,13 @@ import (
 	"github.com/toolcrib/toolcrib/api"
 	"github.com/toolcrib/toolcrib/mcpserver"
 	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/view"
 )
 
 // openEntrances makes the ways in: MCP and the JSON protocol.
 func (g *Gateway) openEntrances() {
 	cfg := g.config()
+	g.discovery = view.NewDiscovery(g.found, cfg.MCP.discovery())
 	g.mcp = mcpserver.New(g.cat, &mcpserver.Options{
 		Name:           "toolcrib",
 		Version:        g.opts.Version,
@@ -22,7 +24,7 @@ func (g *Gateway) openEntrances() {
 		MaxBody:        cfg.Limits.MaxMessageBytes,
 		MaxSessions:    cfg.MCP.MaxSessions,
 		SessionIdle:    time.Duration(cfg.MCP.SessionIdle),
-		Discovery:      g.discovery(),
+		Discovery:      g.discovery,
 		Bounder:        g.mcpBounder(),
 		Artifacts:      g.kept,
 		Logger:         g.log,

@@ -66,20 +66,21 @@ func (o *Options) resolved() Options {
 // Gateway is a running Toolcrib: a catalog, the sources that fill it, and the
 // entrances to it. It is safe for concurrent use.
 type Gateway struct {
-	opts    Options
-	log     *slog.Logger
-	bus     *events.Bus
-	cat     tools.LiveCatalog
-	mcp     *mcpserver.Server
-	store   store.Store   // nil without a data folder
-	found   *view.Watched // what callers have found
-	index   *search.Index
-	kept    *artifacts.Store // large results
-	bucket  *blob.Bucket     // their content
-	api     *api.Server
-	calls   *gate
-	waiting *waiting
-	timeout time.Duration // of one attempt to reach a source
+	opts      Options
+	log       *slog.Logger
+	bus       *events.Bus
+	cat       tools.LiveCatalog
+	mcp       *mcpserver.Server
+	store     store.Store     // nil without a data folder
+	found     *view.Watched   // what callers have found
+	discovery *view.Discovery // of MCP clients
+	index     *search.Index
+	kept      *artifacts.Store // large results
+	bucket    *blob.Bucket     // their content
+	api       *api.Server
+	calls     *gate
+	waiting   *waiting
+	timeout   time.Duration // of one attempt to reach a source
 
 	life     context.Context // ends when sources that were replaced must
 	end      context.CancelFunc

@@ -15,7 +15,7 @@ import (
 // Reload applies a configuration while the gateway serves. What did not change
 // is left alone, and calls under way end where they began. With an error
 // nothing changed. Changes of listen, data_dir, the allowed hosts and origins,
-// mcp, and limits take effect at the next start; that is said in the log.
+// and limits take effect at the next start; that is said in the log.
 func (g *Gateway) Reload(ctx context.Context, cfg *Config) error {
 	if cfg == nil {
 		cfg = &Config{}
@@ -33,7 +33,9 @@ func (g *Gateway) Reload(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	before := g.config()
+	g.discovery.Change(cfg.MCP.discovery())
 	if err := g.reloadTools(&before.Tools, &cfg.Tools); err != nil {
+		g.discovery.Change(before.MCP.discovery())
 		return err
 	}
 	g.noteRestart(before, cfg)
@@ -93,7 +95,7 @@ func (g *Gateway) noteRestart(before, after *Config) {
 // startKeys are the values that are used when the gateway is opened.
 func startKeys(c *Config) map[string]any {
 	return map[string]any{
-		"listen": c.Listen, "data_dir": c.DataDir, "limits": c.Limits, "mcp": c.MCP,
+		"listen": c.Listen, "data_dir": c.DataDir, "limits": c.Limits,
 		"allowed_hosts": strings.Join(c.AllowedHosts, ","), "allowed_origins": strings.Join(c.AllowedOrigins, ","),
 	}
 }

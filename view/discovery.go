@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync/atomic"
 
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -62,7 +63,7 @@ type DiscoveryOptions struct {
 // concurrent use.
 type Discovery struct {
 	memory *Watched
-	rule   rule
+	rule   atomic.Pointer[rule]
 }
 
 // NewDiscovery returns a discovery that remembers in mem what callers find; nil
@@ -72,21 +73,30 @@ func NewDiscovery(mem Memory, opts *DiscoveryOptions) *Discovery {
 		mem = NewMemory(nil)
 	}
 	d := &Discovery{memory: Watch(mem)}
-	if opts != nil {
-		d.rule = rule{opts.Mode, opts.BudgetTokens, opts.ToolsOnly}
-	}
-	if mode, err := ParseMode(string(d.rule.mode)); err != nil || d.rule.mode == "" {
-		d.rule.mode = cmp.Or(mode, ModeAuto)
-	}
-	d.rule.budget = cmp.Or(max(d.rule.budget, 0), DefaultBudgetTokens)
+	d.Change(opts)
 	return d
+}
+
+// Change has the discovery decide by other options from now on. What callers have
+// found stays. Who shows lists to callers looks at them anew when the catalog
+// changes.
+func (d *Discovery) Change(opts *DiscoveryOptions) {
+	var r rule
+	if opts != nil {
+		r = rule{opts.Mode, opts.BudgetTokens, opts.ToolsOnly}
+	}
+	if mode, err := ParseMode(string(r.mode)); err != nil || r.mode == "" {
+		r.mode = cmp.Or(mode, ModeAuto)
+	}
+	r.budget = cmp.Or(max(r.budget, 0), DefaultBudgetTokens)
+	d.rule.Store(&r)
 }
 
 // Memory returns the memory, which tells whose finds grew.
 func (d *Discovery) Memory() *Watched { return d.memory }
 
 // Mode returns the mode.
-func (d *Discovery) Mode() Mode { return d.rule.mode }
+func (d *Discovery) Mode() Mode { return d.rule.Load().mode }
 
 // Declared returns what the caller on ctx is declared now: what is not deferred
 // for it, the deferred tools that it has found, and the meta-tools while
@@ -96,8 +106,8 @@ func (d *Discovery) Mode() Mode { return d.rule.mode }
 // With an error, which is the memory's, what is returned is complete but for
 // the tools that the caller has found.
 func (d *Discovery) Declared(ctx context.Context, cat tools.Snapshotter) (Declared, error) {
-	v := From(ctx, cat)
-	out := Declared{view: v, division: Memo(v, d.rule, d.rule.divide)}
+	v, rule := From(ctx, cat), *d.rule.Load()
+	out := Declared{view: v, division: Memo(v, rule, rule.divide)}
 	out.names = out.division.names
 	if len(out.division.deferred)+len(out.division.apart) == 0 {
 		return out, nil
