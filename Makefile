@@ -1,6 +1,6 @@
-.PHONY: test lint unit peers conformance build
+.PHONY: test lint unit modules peers conformance build
 
-# Everything that must hold: lint, unit and peers.
+# Everything that must hold: lint, unit, modules and peers.
 test:
 	scripts/test all
 
@@ -11,6 +11,10 @@ lint:
 # The Go tests under the race detector.
 unit:
 	scripts/test unit
+
+# go vet and the tests of the nested modules.
+modules:
+	scripts/test modules
 
 # The tests against real MCP clients, servers and the conformance suite (npm).
 peers:
