@@ -211,6 +211,12 @@ func TestFetchSearch(t *testing.T) {
 	if got := f.fetch(t, artifacts.FetchArgs{Ref: windows.Ref, Search: "o$"}); got.Content != "2:two" {
 		t.Errorf("lines that end as on Windows: %+v", got)
 	}
+	foreign := f.put(t, ada(t), "STRASSE\nstraße\nÉté Time\n", artifacts.Meta{})
+	for search, want := range map[string]string{"stra": "1:STRASSE\n2:straße", "straße": "2:straße", "été": "3:Été Time", "Stra": "", "TIME": "", "Time": "3:Été Time", "time": "3:Été Time"} {
+		if got := f.fetch(t, artifacts.FetchArgs{Ref: foreign.Ref, Search: search}); got.Content != want {
+			t.Errorf("%s: %q, want %q", search, got.Content, want)
+		}
+	}
 	code := f.put(t, ada(t), "a(b\nA(B\n", artifacts.Meta{})
 	if got := f.fetch(t, artifacts.FetchArgs{Ref: code.Ref, Search: "a(b"}); got.Content != "1:a(b\n2:A(B" {
 		t.Errorf("what is no expression: %+v", got)

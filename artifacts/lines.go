@@ -76,7 +76,7 @@ func (s *Store) fetchLines(ctx context.Context, args FetchArgs, limit int, res *
 	if args.Search == "" {
 		return copyLines(ctx, lines, args, limit, res)
 	}
-	f := &finder{args: args, limit: limit, pattern: pattern(args.Search)}
+	f := &finder{args: args, limit: limit, matcher: newMatcher(args.Search)}
 	f.args.Context = min(args.Context, maxContext)
 	return f.run(ctx, lines, res)
 }
@@ -133,25 +133,68 @@ func fillLine(out *strings.Builder, l line, limit int, res *FetchResult) {
 	res.NextOffset = l.offset + int64(end)
 }
 
-// pattern compiles what is searched for: what is no regular expression is text,
-// and what has no capital letters ignores case.
-func pattern(search string) *regexp.Regexp {
+// matcher finds what is searched for: what is no regular expression is text, and
+// what has no capital letters ignores case.
+type matcher struct {
+	expression *regexp.Regexp // nil for plain text
+	literal    []byte
+	fold       bool
+	lower      []byte // the last text in lower case
+}
+
+func newMatcher(search string) *matcher {
+	m := &matcher{fold: !strings.ContainsFunc(search, unicode.IsUpper)}
+	if regexp.QuoteMeta(search) == search && isASCII(search) {
+		m.literal = []byte(search)
+		return m
+	}
 	flags := ""
-	if !strings.ContainsFunc(search, unicode.IsUpper) {
+	if m.fold {
 		flags = "(?i)"
 	}
-	re, err := regexp.Compile(flags + search)
-	if err != nil {
-		re = regexp.MustCompile(flags + regexp.QuoteMeta(search))
+	var err error
+	if m.expression, err = regexp.Compile(flags + search); err != nil {
+		m.expression = regexp.MustCompile(flags + regexp.QuoteMeta(search))
 	}
-	return re
+	return m
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
+// find returns where the first match in text is, or nil.
+func (m *matcher) find(text []byte) []int {
+	if m.expression != nil {
+		return m.expression.FindIndex(text)
+	}
+	if m.fold {
+		text = m.lowered(text)
+	}
+	at := bytes.Index(text, m.literal)
+	if at < 0 {
+		return nil
+	}
+	return []int{at, at + len(m.literal)}
+}
+
+// lowered returns a copy of text whose capital letters of ASCII are small; what
+// is searched for has no others.
+func (m *matcher) lowered(text []byte) []byte {
+	m.lower = append(m.lower[:0], text...)
+	for i, c := range m.lower {
+		if 'A' <= c && c <= 'Z' {
+			m.lower[i] = c + ('a' - 'A')
+		}
+	}
+	return m.lower
 }
 
 // A finder shows the lines that match, with those around them.
 type finder struct {
 	args    FetchArgs
 	limit   int
-	pattern *regexp.Regexp
+	matcher *matcher
 
 	out     strings.Builder
 	before  []string // formatted lines ahead of a match, with their numbers
@@ -196,7 +239,7 @@ func (f *finder) look(l line) bool {
 	if l.ends {
 		l.text = bytes.TrimSuffix(l.text, []byte("\r"))
 	}
-	at := f.pattern.FindIndex(l.text)
+	at := f.matcher.find(l.text)
 	if at == nil {
 		if f.after > 0 {
 			f.after--
