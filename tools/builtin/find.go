@@ -2,6 +2,7 @@ package builtin
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"github.com/toolcrib/toolcrib/tools"
@@ -13,42 +14,45 @@ import (
 // tools, and with a source as callers are told it ([view.SourceName]), in any
 // letter case and with its kind or without. A source that the caller does not see has nothing to find.
 func Find(ctx context.Context, cat tools.Snapshotter, index *search.Index, q search.Query) (search.Result, error) {
-	set := cat.Snapshot().Visible(tools.FilterFrom(ctx))
-	limit := q.Limit
-	q.Limit += len(MetaNames())
+	v := view.From(ctx, cat)
+	source := ""
 	if q.Source != "" {
-		source, ok := sourceNamed(view.From(ctx, cat), q.Source)
-		if !ok {
+		var ok bool
+		if source, ok = sourceNamed(v, q.Source); !ok {
 			return search.Result{}, nil
 		}
-		if q.Source = source; source == view.LocalSource {
-			q.Source, q.Limit = "", search.MaxLimit
-		}
-		return narrow(ctx, set, index, q, limit, source)
 	}
-	return narrow(ctx, set, index, q, limit, "")
-}
-
-// narrow searches, and takes out what is not to be found: tools about tools, and
-// if there is a source, those of others.
-func narrow(ctx context.Context, set *tools.VisibleSet, index *search.Index, q search.Query, limit int, source string) (search.Result, error) {
-	found, err := index.Find(ctx, set, q)
+	limit := q.Limit
+	if limit <= 0 {
+		limit = search.DefaultLimit
+	}
+	q.Source, q.Limit = source, limit+len(MetaNames())
+	if source == view.LocalSource { // which the index does not know by this name
+		q.Source, q.Limit = "", search.MaxLimit
+	}
+	found, err := index.Find(ctx, cat.Snapshot().Visible(tools.FilterFrom(ctx)), q)
 	if err != nil {
 		return search.Result{}, err
 	}
-	kept := make([]search.Hit, 0, min(len(found.Hits), limit))
-	weak := true
-	for _, h := range found.Hits {
-		t, ok := set.Get(h.Name)
-		if len(kept) == limit || !ok || t.Kind == tools.KindMeta || source != "" && view.SourceName(&t) != source {
+	found.Hits = kept(v, found.Hits, source)
+	found.Hits = found.Hits[:min(len(found.Hits), limit)]
+	found.Weak = len(found.Hits) > 0 && !slices.ContainsFunc(found.Hits, func(h search.Hit) bool { return !h.Weak })
+	return found, nil
+}
+
+// kept returns the hits without tools about tools and, if there is a source,
+// without those of others.
+func kept(v view.View, hits []search.Hit, source string) []search.Hit {
+	out := make([]search.Hit, 0, len(hits))
+	for _, h := range hits {
+		t, ok := v.Tool(h.Name)
+		if !ok || t.Kind == tools.KindMeta || source != "" && view.SourceName(&t) != source {
 			continue
 		}
 		h.Source = view.SourceName(&t)
-		kept = append(kept, h)
-		weak = weak && h.Weak
+		out = append(out, h)
 	}
-	found.Hits, found.Weak = kept, weak && len(kept) > 0
-	return found, nil
+	return out
 }
 
 // sourceNamed returns the name of a source as the caller of a view may write it,
