@@ -33,6 +33,7 @@ type asked struct {
 	vec      vector
 	hasVec   bool
 	repairs  []Repair
+	guessed  int // how many words were guessed at
 }
 
 // token is a word of the query.
@@ -40,6 +41,7 @@ type token struct {
 	text  string
 	term  int // none when nothing knows it
 	fluff bool
+	guesses
 }
 
 // Limits of a query.
@@ -61,6 +63,7 @@ var linkWeights = [4]float32{
 func (s *space) read(text string) *asked {
 	tokens := s.tokens(text)
 	q := &asked{}
+	s.mend(q, tokens)
 	for i := 0; i < len(tokens) && len(q.concepts) < maxConcepts; {
 		n := s.phrase(q, tokens[i:])
 		if n == 0 {
@@ -86,7 +89,7 @@ func (s *space) tokens(text string) []token {
 			return
 		}
 		t := token{text: string(word), term: none}
-		if id, ok := s.vocab.lookup(word); ok {
+		if id, ok := s.vocab.lookup(word); ok && (int(id) < s.vocab.lex.Len() || s.df(id) > 0) {
 			t.term = int(id)
 			t.fluff = s.vocab.flags(id)&lexicon.Fluff != 0
 		}
@@ -94,6 +97,22 @@ func (s *space) tokens(text string) []token {
 	}
 	split.text(text)
 	return out
+}
+
+// mend guesses what unknown words are that make no known word with a neighbour either. What is sure enough takes
+// part in phrases.
+func (s *space) mend(q *asked, tokens []token) {
+	for i := range tokens {
+		t := &tokens[i]
+		if t.term != none || s.glued(tokens, i-1) != none || s.glued(tokens, i) != none {
+			continue
+		}
+		t.guesses = s.guess(q, t.text)
+		if t.guesses.close() {
+			t.term = int(t.guesses.list[0].term)
+			q.repairs = append(q.repairs, Repair{From: t.text, To: t.guesses.list[0].word})
+		}
+	}
 }
 
 // phrase adds the longest phrase of the lexicon that the tokens begin with, and returns how many they are.
@@ -147,33 +166,40 @@ func (s *space) single(q *asked, tokens []token, i int) {
 	if t.fluff {
 		weight = 0
 	}
-	if t.term != none && (s.df(uint32(t.term)) > 0 || int(uint32(t.term)) < s.vocab.lex.Len()) {
-		c := concept{text: t.text, term: t.term, ways: s.expand(uint32(t.term)), weight: weight}
-		s.glue(&c, tokens, i)
-		q.add(c)
+	c := concept{text: t.text, term: t.term, weight: weight}
+	switch {
+	case len(t.list) > 0:
+		if t.close() || !s.takeApart(q, t) {
+			s.repair(q, &c, t.guesses)
+			q.add(c)
+		}
+		return
+	case t.term != none:
+		c.ways = s.expand(uint32(t.term))
+	}
+	for _, term := range [2]int{s.glued(tokens, i-1), s.glued(tokens, i)} {
+		if term != none {
+			c.ways = append(c.ways, way{term: uint32(term), weight: 0.9})
+		}
+	}
+	if len(c.ways) == 0 && s.takeApart(q, t) {
 		return
 	}
-	if s.takeApart(q, t) {
-		return
-	}
-	c := concept{text: t.text, term: none, weight: weight}
-	s.glue(&c, tokens, i)
-	if len(c.ways) == 0 {
-		s.repair(q, &c, t.text)
+	if weight > 0 && !slices.ContainsFunc(c.ways, func(w way) bool { return s.df(w.term) > 0 }) {
+		s.repair(q, &c, s.guess(q, t.text))
 	}
 	q.add(c)
 }
 
-// glue adds the word that a token makes together with its neighbour, as in "web hook".
-func (s *space) glue(c *concept, tokens []token, i int) {
-	for _, pair := range [2]int{i - 1, i} {
-		if pair < 0 || pair+1 >= len(tokens) {
-			continue
-		}
-		if id, ok := s.vocab.quick([]byte(tokens[pair].text + tokens[pair+1].text)); ok && s.df(id) > 0 {
-			c.ways = append(c.ways, way{term: id, weight: 0.9})
-		}
+// glued returns the word that a token makes together with the next one, as in "web hook", or none.
+func (s *space) glued(tokens []token, i int) int {
+	if i < 0 || i+1 >= len(tokens) {
+		return none
 	}
+	if id, ok := s.vocab.quick([]byte(tokens[i].text + tokens[i+1].text)); ok && s.df(id) > 0 {
+		return int(id)
+	}
+	return none
 }
 
 // takeApart adds the concepts of the words that an unknown one is glued together from.

@@ -2,6 +2,9 @@ package search
 
 import (
 	"math/bits"
+	"slices"
+
+	"github.com/toolcrib/toolcrib/tools/search/lexicon"
 )
 
 // Limits of the repair of misspelt words.
@@ -9,6 +12,7 @@ const (
 	minRepaired = 4  // letters of a word that is repaired
 	maxRepaired = 32 //
 	maxGuesses  = 3
+	maxGuessed  = 12 // words of a query that are guessed at, as each takes a walk through the table
 )
 
 // guess is a word that a misspelt one may be.
@@ -19,26 +23,54 @@ type guess struct {
 	rank int // how common it is: less is more
 }
 
-// repair gives a concept whose word nothing knows the ways of the words that are closest to it. It looks at the
-// fixed table, and at the terms of the visible tools.
-func (s *space) repair(q *asked, c *concept, word string) {
-	if n := len(word); n < minRepaired || n > maxRepaired || !letters(word) {
-		return
-	}
+// guess returns what a word that leads to no tool may be: the words closest to it, among those of the fixed table
+// that lead to a visible tool, and the terms of the visible tools.
+func (s *space) guess(q *asked, word string) guesses {
 	var best guesses
+	if n := len(word); n < minRepaired || n > maxRepaired || !letters(word) || q.guessed == maxGuessed {
+		return best
+	}
+	q.guessed++
 	sk := newSketch(word)
-	for i := range s.vocab.lex.Surfaces() {
-		w, term := s.vocab.lex.Surface(i)
-		if sk.near(w) {
-			best.offer(sk.measure(w), uint32(term), w, s.vocab.lex.Rank(term))
+	lex := s.vocab.lex
+	for i, to := lex.Longer(len(word)-sk.edits), lex.Longer(len(word)+sk.edits+2); i < to; i++ {
+		if !sk.shares(lex.Letters(i)) {
+			continue
+		}
+		w, term := lex.Surface(i)
+		if cost := sk.measure(w); cost > 0 && s.leads(term) {
+			best.offer(cost, uint32(term), w, lex.Rank(term))
 		}
 	}
 	for i, w := range s.vocab.own() {
-		id := uint32(s.vocab.lex.Len() + i)
+		id := uint32(lex.Len() + i)
 		if sk.near(w) && s.df(id) > 0 {
 			best.offer(sk.measure(w), id, w, 64)
 		}
 	}
+	return best
+}
+
+// leads reports whether a visible tool has a term of the lexicon, or what means the same.
+func (s *space) leads(term int) bool {
+	if s.df(uint32(term)) > 0 {
+		return true
+	}
+	from, to := s.vocab.lex.Links(term)
+	for i := from; i < to; i++ {
+		l := s.vocab.lex.Link(i)
+		if l.Kind != lexicon.Same {
+			return false
+		}
+		if s.df(uint32(l.To)) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// repair gives a concept the ways of the words that its own may be.
+func (s *space) repair(q *asked, c *concept, best guesses) {
 	for i, g := range best.list {
 		weight := float32(0.95) - 0.1*float32(i) - float32(g.cost-best.list[0].cost)/40
 		for _, w := range s.expand(g.term) {
@@ -46,11 +78,17 @@ func (s *space) repair(q *asked, c *concept, word string) {
 			c.ways = append(c.ways, w)
 		}
 	}
-	if len(best.list) > 0 {
-		c.term = int(best.list[0].term)
-		q.repairs = append(q.repairs, Repair{From: word, To: best.list[0].word})
+	if len(best.list) == 0 {
+		return
+	}
+	c.term = int(best.list[0].term)
+	if r := (Repair{From: c.text, To: best.list[0].word}); !slices.Contains(q.repairs, r) {
+		q.repairs = append(q.repairs, r)
 	}
 }
+
+// close reports whether the best guess is but one edit away.
+func (g *guesses) close() bool { return len(g.list) > 0 && g.list[0].cost <= editAny }
 
 func letters(word string) bool {
 	for i := range len(word) {
@@ -111,28 +149,21 @@ type sketch struct {
 }
 
 func newSketch(word string) *sketch {
-	k := &sketch{word: word, mask: maskOf(word), edits: 1}
+	k := &sketch{word: word, mask: lexicon.Mask(word), edits: 1}
 	if len(word) >= 7 {
 		k.edits = 2
 	}
 	return k
 }
 
-func maskOf(word string) (mask uint32) {
-	for i := range len(word) {
-		mask |= 1 << (word[i] & 31)
-	}
-	return mask
-}
-
 // near reports whether a word may be close enough, by length and letters.
 func (k *sketch) near(w string) bool {
 	d := len(w) - len(k.word)
-	if d < -k.edits || d > k.edits+1 || len(w) < 3 {
-		return false
-	}
-	return bits.OnesCount32(maskOf(w)^k.mask) <= 2*k.edits
+	return d >= -k.edits && d <= k.edits+1 && len(w) >= minRepaired-1 && k.shares(lexicon.Mask(w))
 }
+
+// shares reports whether a word may be close enough, by its letters. Each edit changes two of them at most.
+func (k *sketch) shares(mask uint32) bool { return bits.OnesCount32(mask^k.mask) <= 2*k.edits }
 
 // The costs of edits, in tenths.
 const (

@@ -7,6 +7,7 @@ package lexicon
 import (
 	_ "embed"
 	"fmt"
+	"sort"
 )
 
 //go:embed lexicon.bin
@@ -16,7 +17,7 @@ var embedded string
 const Dim = 64
 
 // Magic begins the file. The digit is the version of the format.
-const Magic = "TCLX1\n\x00\x00"
+const Magic = "TCLX2\n\x00\x00"
 
 // None is the answer for a word that the table does not hold.
 const None = -1
@@ -56,6 +57,7 @@ type Link struct {
 type Table struct {
 	terms, surfaces words
 	stems           string // uint16 for each surface: its term
+	masks           string // uint32 for each surface: its letters
 	linkFrom        string // uint32 for each term, and one more
 	linkTo          string // uint16 for each link
 	linkHow         string // byte for each link: kind in the upper two bits, weight below
@@ -89,6 +91,7 @@ func Open(data string) (*Table, error) {
 	t.terms = r.words(t.n)
 	t.surfaces = r.words(surfaces)
 	t.stems = r.take(2 * surfaces)
+	t.masks = r.take(4 * surfaces)
 	t.linkFrom = r.take(4 * (t.n + 1))
 	t.linkTo = r.take(2 * links)
 	t.linkHow = r.take(links)
@@ -195,8 +198,24 @@ func (t *Table) Word(surface []byte) int {
 	return int(u16(t.stems, i))
 }
 
-// Surfaces returns how many written words there are.
+// Surfaces returns how many written words there are. They are sorted by length, then by letters.
 func (t *Table) Surfaces() int { return len(t.stems) / 2 }
+
+// Longer returns the first written word that has at least so many letters.
+func (t *Table) Longer(letters int) int {
+	return sort.Search(t.Surfaces(), func(i int) bool { return len(t.surfaces.at(i)) >= letters })
+}
+
+// Letters returns the Mask of a written word.
+func (t *Table) Letters(i int) uint32 { return u32(t.masks, i) }
+
+// Mask returns which letters a word has, a bit for each of a to z.
+func Mask(word string) (mask uint32) {
+	for i := range len(word) {
+		mask |= 1 << (word[i] & 31)
+	}
+	return mask
+}
 
 // Surface returns a written word and its term.
 func (t *Table) Surface(i int) (word string, term int) {

@@ -74,7 +74,9 @@ func (t *table) write(words *cutWords, b *book, number map[string]int) {
 			stems[w] = n
 		}
 	}
-	t.surfaces = slices.Sorted(maps.Keys(stems))
+	t.surfaces = slices.SortedFunc(maps.Keys(stems), func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	})
 	t.stems = make([]int, len(t.surfaces))
 	for i, w := range t.surfaces {
 		t.stems[i] = stems[w]
@@ -114,6 +116,9 @@ func (t *table) encode() []byte {
 	out = encodeWords(out, t.surfaces)
 	for _, s := range t.stems {
 		out = binary.LittleEndian.AppendUint16(out, uint16(s))
+	}
+	for _, w := range t.surfaces {
+		out = binary.LittleEndian.AppendUint32(out, lexicon.Mask(w))
 	}
 	out = t.encodeLinks(out)
 	for _, f := range t.flags {
