@@ -67,8 +67,7 @@ func register(cat tools.LiveCatalog, large *artifacts.Store) error {
 	later := tools.WithLoading(tools.LoadingDeferred)
 	return errors.Join(
 		builtin.RegisterMeta(cat, nil),
-		inproc.RegisterFunc(cat, artifacts.FetchTool, large.Fetch, tools.WithDescription("Read a part of an artifact: bytes, lines, matches, or a jq query."),
-			tools.WithSideEffect(tools.SideEffectRead)),
+		builtin.RegisterFetch(cat, large),
 		inproc.RegisterFunc(cat, "weather.get_current", weather, later, tools.WithDescription("Return the current weather of a city."),
 			tools.WithSideEffect(tools.SideEffectRead)),
 		inproc.RegisterFunc(cat, "orders.report", report, later, tools.WithDescription("List all orders in a state, with customers and totals."),
