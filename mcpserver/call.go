@@ -61,7 +61,7 @@ type headerSchemasKey struct{}
 // the tool's name.
 func headerSchemas(v view.View) map[string]json.RawMessage {
 	bound := map[string]json.RawMessage{}
-	for _, t := range v.Tools() {
+	for t := range v.All() {
 		if bytes.Contains(t.ArgsSchema, []byte(`"x-mcp-header"`)) {
 			bound[t.Name] = t.ArgsSchema
 		}

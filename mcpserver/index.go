@@ -19,6 +19,7 @@ import (
 // the same, the tool whose name comes first is found and listed. An index never
 // changes.
 type index struct {
+	// listed shares its texts with the catalog.
 	listed    map[tools.Kind][]tools.Tool
 	resources map[string]string // names of tools, by URI
 	byForm    map[string]string // names of tools, by URI template
@@ -57,16 +58,16 @@ func (s *Server) index(v view.View) *index { return view.Memo(v, indexKey{}, s.n
 func (s *Server) newIndex(v view.View) *index {
 	x := &index{listed: map[tools.Kind][]tools.Tool{}, resources: map[string]string{}, byForm: map[string]string{},
 		prompts: map[string]prompt{}, apps: map[string]tools.ToolSourceID{}, limited: map[string]bool{}, barred: map[string]bool{}}
-	for _, t := range v.Tools() {
+	for t := range v.All() {
 		if t.Kind != tools.KindTool && len(t.AuthScopes)+len(t.Tenants) > 0 {
 			x.limited[t.Name] = true
 		}
-		if other := x.add(&t); other != "" {
+		if other := x.add(t); other != "" {
 			s.logger.Info("two sources offer the same; the one whose tool comes first is shown",
 				"kind", string(t.Kind), "name", t.SourceName, "shown", other, "hidden", t.Name)
 			continue
 		}
-		x.listed[listKind(t.Kind)] = append(x.listed[listKind(t.Kind)], t)
+		x.listed[listKind(t.Kind)] = append(x.listed[listKind(t.Kind)], *t)
 	}
 	x.bar(v, s.cat.Snapshot())
 	return x

@@ -319,8 +319,8 @@ func definitionDigest(t *Tool) string {
 	d := digester{sha256.New()}
 	d.text(t.Name)
 	d.text(t.Title)
-	d.text(t.Description)
 	d.bytes(t.Definition)
+	d.within(t.Definition, []byte(t.Description))
 	d.within(t.Definition, t.ArgsSchema)
 	d.within(t.Definition, t.OutSchema)
 	d.text(string(t.SideEffects))

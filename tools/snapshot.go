@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"iter"
 	"maps"
 	"slices"
 	"strconv"
@@ -210,6 +211,18 @@ func (e Edition) Name() string {
 // Edition returns the edition of the tool at place i, counted from 0 in the
 // order of Names.
 func (v *VisibleSet) Edition(i int) Edition { return Edition{v.list[i]} }
+
+// All yields all the tools, sorted by name, without copying them. They are the
+// catalog's own and must not be changed: it is for those who encode or count.
+func (v *VisibleSet) All() iter.Seq[*Tool] {
+	return func(yield func(*Tool) bool) {
+		for _, b := range v.list {
+			if !yield(&b.tool) {
+				return
+			}
+		}
+	}
+}
 
 // Tools returns copies of all the tools.
 func (v *VisibleSet) Tools() []Tool { return copyTools(v.list) }

@@ -52,7 +52,7 @@ func (d *division) adds(name string) bool {
 // divide divides a view.
 func (r rule) divide(v View) *division {
 	d := &division{}
-	list := slices.DeleteFunc(v.Tools(), func(t tools.Tool) bool {
+	list := slices.DeleteFunc(v.shared(), func(t tools.Tool) bool {
 		apart := r.toolsOnly && hasOwnList(t.Kind)
 		if apart {
 			d.apart = append(d.apart, t.Name)
@@ -206,5 +206,5 @@ type sourcesKey struct{}
 // Sources counts what a view shows by where it comes from, by name. Meta-tools
 // do not count, and nothing is deferred in a view.
 func Sources(v View) []SourceCount {
-	return slices.Clone(Memo(v, sourcesKey{}, func(v View) []SourceCount { return countSources(v.Tools(), &division{}) }))
+	return slices.Clone(Memo(v, sourcesKey{}, func(v View) []SourceCount { return countSources(v.shared(), &division{}) }))
 }

@@ -30,7 +30,7 @@ func (f *Format) encode(v View) *List { return f.encodeOf(v, f.pick(v)) }
 
 func (f *Format) pick(v View) []tools.Tool {
 	if f.Pick == nil {
-		return v.Tools()
+		return v.shared()
 	}
 	return f.Pick(v)
 }

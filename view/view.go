@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"iter"
 
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -75,6 +76,24 @@ func (v View) Names() []string {
 		return nil
 	}
 	return v.set.Names()
+}
+
+// All yields all the tools, sorted by name, without copying them. They must not
+// be changed.
+func (v View) All() iter.Seq[*tools.Tool] {
+	if v.set == nil {
+		return func(func(*tools.Tool) bool) {}
+	}
+	return v.set.All()
+}
+
+// shared returns all the tools, whose texts are the catalog's own.
+func (v View) shared() []tools.Tool {
+	list := make([]tools.Tool, 0, v.Len())
+	for t := range v.All() {
+		list = append(list, *t)
+	}
+	return list
 }
 
 // Tools returns copies of all the tools.
