@@ -173,6 +173,29 @@ func TestWeakHitsSayWhatElseToDo(t *testing.T) {
 	}
 }
 
+// What is no more than a guess, and no tool at its source, is left out beside
+// something better.
+func TestGuessesOfOtherKindsAreLeftOut(t *testing.T) {
+	c := newCrib(t, trade()...)
+	for i := range 3 {
+		c.add(t, tools.Tool{Name: fmt.Sprintf("desk_resource_%d", i), Kind: tools.KindResource, SourceName: fmt.Sprint("x://", i),
+			Description: "An old mail to somebody about the sending of something else that is long past."})
+	}
+	some := find(t, as("acme"), c, "send an email to somebody")
+	all := ask[builtin.SearchResult](t, as("acme"), c, "tool_search", map[string]any{"query": "send an email to somebody", "limit": 10})
+	weak := func(r builtin.SearchResult) (n int) {
+		for _, f := range r.Tools {
+			if f.Weak && strings.HasPrefix(f.Name, "desk_") {
+				n++
+			}
+		}
+		return n
+	}
+	if weak(some) > 0 || weak(all) != all.Count-some.Count || some.Tools[0].Name != "mail_send" {
+		t.Errorf("without a limit %+v, with one %+v", some, all)
+	}
+}
+
 func TestSourcesCanBeListed(t *testing.T) {
 	c := newCrib(t, trade()...)
 	list := func(ctx context.Context, args map[string]any) builtin.SearchResult {

@@ -43,7 +43,7 @@ type SearchArgs struct {
 	// After is the name in a listing to go on behind.
 	After string `json:"after,omitempty"`
 	// Limit is how many tools to show, at most 50. Without one, up to 10 are
-	// shown, and weak ones only among the first 5.
+	// shown; weak ones only among the first 5, and only tools.
 	Limit int `json:"limit,omitempty"`
 }
 
@@ -115,7 +115,9 @@ func (m *meta) find(ctx context.Context, v view.View, in SearchArgs, enough bool
 	out := SearchResult{Tools: make([]Found, 0, len(found.Hits))}
 	var names []string
 	for _, h := range found.Hits {
-		if t, ok := v.Tool(h.Name); ok {
+		t, ok := v.Tool(h.Name)
+		guess := h.Weak && !found.Weak && t.Kind != tools.KindTool // a resource or a prompt, where there is a tool
+		if ok && !(enough && guess) {
 			out.Tools, names = append(out.Tools, show(&t, h.Weak)), append(names, h.Name)
 		}
 	}
