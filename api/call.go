@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/view"
 )
 
 // CallRequest is one call of a tool.
@@ -24,6 +25,9 @@ type CallRequest struct {
 	IdempotencyKey string
 	// Meta is a JSON object for the tool, or empty.
 	Meta json.RawMessage
+	// Bounded asks for a result that is small enough for a model: what is large
+	// is kept as artifacts, and shown in part.
+	Bounded bool
 	// Notes, when not nil, is told what the tool says while it runs, one note
 	// at a time. It must return soon.
 	Notes func(Note)
@@ -142,9 +146,18 @@ func (s *Server) Call(ctx context.Context, req CallRequest) (*CallResponse, erro
 	if req.Notes != nil {
 		entrance.Peer = &notePeer{notes: req.Notes}
 	}
+	if req.Bounded {
+		entrance.Sink, _ = s.opts.Bounder.(tools.Sink)
+	}
 	result, err := tools.Invoke(tools.WithEntrance(ctx, entrance), s.cat, req.Name, req.Arguments)
 	if err != nil {
 		return nil, s.callError(ctx, err, req.Name)
+	}
+	if req.Bounded && s.opts.Bounder != nil {
+		tool, _ := view.From(ctx, s.cat).Tool(req.Name)
+		if result, err = s.opts.Bounder.Bound(ctx, &tool, result); err != nil {
+			return nil, ErrorFrom(err)
+		}
 	}
 	return responseOf(&result)
 }
@@ -204,6 +217,7 @@ func decodeCall(raw []byte) (CallRequest, error) {
 		{"arguments", takeRaw((*[]byte)(&req.Arguments))},
 		{"idempotency_key", takeString(&req.IdempotencyKey)},
 		{"meta", takeObject((*[]byte)(&req.Meta))},
+		{"bounded", takeBool(&req.Bounded)},
 	})
 	return req, err
 }
@@ -218,6 +232,9 @@ func (r *CallRequest) appendRequest(dst []byte) []byte {
 		dst = appendMember(dst, "idempotency_key", rawjson.Quote(r.IdempotencyKey))
 	}
 	dst = appendMember(dst, "meta", r.Meta)
+	if r.Bounded {
+		dst = appendMember(dst, "bounded", []byte("true"))
+	}
 	return append(dst, '}')
 }
 

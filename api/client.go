@@ -19,13 +19,27 @@ type ClientOptions struct {
 	// HTTPClient sends the requests. Nil means a client of its own without a
 	// time limit: the context of a call limits it.
 	HTTPClient *http.Client
+	// Session, when not empty, names the caller's session: what is found and
+	// kept in it is there in each call that names it.
+	Session string
+}
+
+// SessionHeader is the header that names a caller's session.
+const SessionHeader = "Toolcrib-Session"
+
+// name says whose session a request is of.
+func (c *Client) name(req *http.Request) {
+	if c.session != "" {
+		req.Header.Set(SessionHeader, c.session)
+	}
 }
 
 // Client speaks the protocol with a server. It is safe for concurrent use.
 type Client struct {
-	base  string
-	shown string // without what may be secret in it
-	http  *http.Client
+	base    string
+	shown   string // without what may be secret in it
+	session string
+	http    *http.Client
 }
 
 // NewClient returns a client of the server at a URL such as
@@ -36,8 +50,11 @@ func NewClient(base string, opts *ClientOptions) (*Client, error) {
 		return nil, fmt.Errorf("%q is not the URL of a server: expected something like http://127.0.0.1:7711", truncated(shownURL(u, base)))
 	}
 	c := &Client{base: strings.TrimSuffix(base, "/"), shown: shownURL(u, base), http: &http.Client{}}
-	if opts != nil && opts.HTTPClient != nil {
-		c.http = opts.HTTPClient
+	if opts != nil {
+		c.session = opts.Session
+		if opts.HTTPClient != nil {
+			c.http = opts.HTTPClient
+		}
 	}
 	return c, nil
 }
@@ -123,6 +140,7 @@ func (c *Client) post(ctx context.Context, path string, body []byte, accept stri
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", accept)
+	c.name(req)
 	if len(body) > largeBody {
 		req.Header.Set("Expect", "100-continue")
 	}

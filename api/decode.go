@@ -128,6 +128,31 @@ func takeCount(dst *int, most int) func(string, []byte) error {
 	}
 }
 
+// takeSize takes an integer from 0 on.
+func takeSize(dst *int64) func(string, []byte) error {
+	return func(at string, raw []byte) error {
+		if rawjson.KindOf(raw) != rawjson.KindNumber {
+			return wrongKind(at, "an integer", raw)
+		}
+		n, err := strconv.ParseInt(string(raw), 10, 64)
+		if err != nil || n < 0 {
+			return newError(CodeInvalidRequest, at+": expected an integer from 0 on")
+		}
+		*dst = n
+		return nil
+	}
+}
+
+func takeBool(dst *bool) func(string, []byte) error {
+	return func(at string, raw []byte) error {
+		if rawjson.KindOf(raw) != rawjson.KindBool {
+			return wrongKind(at, "true or false", raw)
+		}
+		*dst = raw[0] == 't'
+		return nil
+	}
+}
+
 // takeRaw keeps a value's bytes as they are.
 func takeRaw(dst *[]byte) func(string, []byte) error {
 	return func(_ string, raw []byte) error {

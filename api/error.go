@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/toolcrib/toolcrib/artifacts"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -33,6 +34,8 @@ const (
 	CodeMethodNotAllowed Code = "method_not_allowed"     // 405
 	CodeUnknownMethod    Code = "unknown_method"         // 404
 	CodeInternal         Code = "internal"               // 500
+	CodeArtifactNotFound Code = "artifact_not_found"     // 404; no artifact of the caller's
+	CodeQuota            Code = "quota_exceeded"         // 507; the tenant or the user keeps too much
 )
 
 // statusCanceled is what proxies log for a caller that went away.
@@ -59,6 +62,8 @@ var statuses = map[Code]int{
 	CodeMethodNotAllowed: http.StatusMethodNotAllowed,
 	CodeUnknownMethod:    http.StatusNotFound,
 	CodeInternal:         http.StatusInternalServerError,
+	CodeArtifactNotFound: http.StatusNotFound,
+	CodeQuota:            http.StatusInsufficientStorage,
 }
 
 // Status returns the HTTP status of the code.
@@ -83,6 +88,11 @@ var sentinels = []struct {
 	{tools.ErrOverloaded, CodeOverloaded},
 	{tools.ErrToolInvalidOutput, CodeInvalidOutput},
 	{tools.ErrAskUnsupported, CodeAskUnsupported},
+	{artifacts.ErrNotFound, CodeArtifactNotFound},
+	{artifacts.ErrQuota, CodeQuota},
+	{artifacts.ErrTooLarge, CodeTooLarge},
+	{artifacts.ErrDenied, CodeDenied},
+	{artifacts.ErrRange, CodeInvalidRequest},
 	{tools.ErrAuthorizationRequired, CodeAuthorization},
 }
 

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toolcrib/toolcrib/artifacts"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -39,8 +40,19 @@ type Options struct {
 	// the name and how well it matches; the rest of the row is filled in. Nil
 	// means that there is no search.
 	Search func(context.Context, SearchRequest) (*SearchResponse, error)
-	// MaxBodyBytes bounds a request. 0 means DefaultMaxBodyBytes.
+	// Artifacts keeps large content. Nil means that there is none to reach.
+	Artifacts *artifacts.Store
+	// Bounder makes the results of calls small that ask for it. If it is a
+	// tools.Sink, it takes in what is too large to pass through memory. Nil
+	// gives them whole.
+	Bounder Bounder
+	// MaxBodyBytes bounds a request, but for content that is to be kept. 0 means DefaultMaxBodyBytes.
 	MaxBodyBytes int64
+}
+
+// Bounder makes a result small enough for a model. It is safe for concurrent use.
+type Bounder interface {
+	Bound(ctx context.Context, tool *tools.Tool, result tools.ToolResult) (tools.ToolResult, error)
 }
 
 // Server serves the protocol below /v1/, and its methods to Go callers whose
@@ -65,12 +77,16 @@ func New(cat tools.LiveCatalog, opts *Options) *Server {
 		s.opts.MaxBodyBytes = DefaultMaxBodyBytes
 	}
 	s.methods = map[string]method{
-		"/v1/tools/list":     answer(decodeList, s.List),
-		"/v1/tools/get":      answer(decodeID, s.Get),
-		"/v1/tools/describe": answer(decodeID, s.Describe),
-		"/v1/tools/search":   answer(decodeSearch, s.Search),
-		"/v1/tools/call":     s.serveCall,
-		"/v1/sources/list":   answer(decodeNothing, func(ctx context.Context, _ struct{}) (*SourcesResponse, error) { return s.Sources(ctx) }),
+		"/v1/tools/list":       answer(decodeList, s.List),
+		"/v1/tools/get":        answer(decodeID, s.Get),
+		"/v1/tools/describe":   answer(decodeID, s.Describe),
+		"/v1/tools/search":     answer(decodeSearch, s.Search),
+		"/v1/tools/call":       s.serveCall,
+		"/v1/artifacts/list":   answer(decodeArtifacts, s.ListArtifacts),
+		"/v1/artifacts/get":    answer(decodeRef, s.GetArtifact),
+		"/v1/artifacts/fetch":  answer(decodeFetch, s.FetchArtifact),
+		"/v1/artifacts/delete": answer(decodeRef, s.DeleteArtifact),
+		"/v1/sources/list":     answer(decodeNothing, func(ctx context.Context, _ struct{}) (*SourcesResponse, error) { return s.Sources(ctx) }),
 	}
 	return s
 }
@@ -101,10 +117,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 	run, ok := s.methods[r.URL.Path]
-	if !ok {
+	content := r.URL.Path == contentPath || strings.HasPrefix(r.URL.Path, contentPath+"/")
+	if !ok && !content {
 		return s.unknownMethod(r.URL.Path)
 	}
-	if r.Method != http.MethodPost {
+	if ok && r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		return newError(CodeMethodNotAllowed, fmt.Sprintf("%s is answered to POST, not to %s", r.URL.Path, shorten(r.Method)))
 	}
@@ -118,6 +135,9 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 		}
 		r = r.WithContext(ctx)
 	}
+	if content {
+		return s.serveContent(w, r)
+	}
 	body, err := s.readBody(w, r)
 	if err != nil {
 		return err
@@ -126,7 +146,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) unknownMethod(path string) error {
-	known := make([]string, 0, len(s.methods))
+	known := []string{contentPath}
 	for p := range s.methods {
 		known = append(known, p)
 	}

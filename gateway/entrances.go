@@ -73,6 +73,8 @@ func (g *Gateway) apiOptions() *api.Options {
 		Unmatched:    g.apiUnmatched,
 		Approval:     g.approval,
 		Search:       g.apiSearch,
+		Artifacts:    g.kept,
+		Bounder:      g.bounder(),
 		MaxBodyBytes: g.config().Limits.MaxMessageBytes,
 	}
 }

@@ -357,6 +357,16 @@ func (g *Gateway) Sources() []SourceState {
 // authentication: tenant and user "local", with tools.granted_scopes.
 func (g *Gateway) LocalContext(ctx context.Context) context.Context { return g.local(ctx, "local") }
 
+// SessionContext is LocalContext for the session of that name, as SessionHeader
+// names one; the empty name is LocalContext.
+func (g *Gateway) SessionContext(ctx context.Context, name string) (context.Context, error) {
+	session, err := namedSession(name, "local")
+	if err != nil {
+		return nil, err
+	}
+	return g.local(ctx, session), nil
+}
+
 func (g *Gateway) local(ctx context.Context, session string) context.Context {
 	scopes := g.config().Tools.GrantedScopes
 	id := identity.Identity{TenantID: localName, UserID: localName, SessionID: session}

@@ -3,12 +3,14 @@ package gateway
 import (
 	"fmt"
 	"regexp"
+
+	"github.com/toolcrib/toolcrib/api"
 )
 
 // SessionHeader is the header with which a caller names its session. Whoever
 // sends the same name as the same user is the same session, over reconnects and
 // restarts, and whatever the protocol.
-const SessionHeader = "Toolcrib-Session"
+const SessionHeader = api.SessionHeader
 
 // sessionName is what a name may be.
 var sessionName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)

@@ -63,6 +63,7 @@ Exit status: 0 done, 1 failure, 2 the command line is wrong, 3 no such tool,
 	flags.StringVar(&a.logFormat, "log-format", "text", "text or json")
 	root.AddCommand(
 		a.serveCommand(), a.mcpCommand(), a.listCommand(), a.searchCommand(), a.describeCommand(), a.callCommand(),
+		a.artifactsCommand(), a.exportCommand(),
 		a.sourcesCommand(), a.validateCommand(), a.configCommand(), a.versionCommand(), a.demoCommand(),
 	)
 	return root

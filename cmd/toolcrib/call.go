@@ -20,6 +20,7 @@ type callFlags struct {
 	output
 	key, meta string
 	limit     time.Duration
+	bounded   bool
 }
 
 func (a *app) callCommand() *cobra.Command {
@@ -51,12 +52,14 @@ Everything else (progress, logs, errors) goes to stderr.` + targetHelp,
 	flags := cmd.Flags()
 	flags.StringVar(&f.key, "idempotency-key", "", "lets the call be repeated after it was delivered")
 	flags.StringVar(&f.meta, "meta", "", "JSON object for the tool, beside the arguments")
+	flags.BoolVar(&f.bounded, "bounded", false, "show a large result in part, as a model gets it, and keep the rest as an artifact")
+	flags.StringVar(&f.session, "session", "", "name of the session that the call belongs to")
 	flags.DurationVar(&f.limit, "timeout", 0, "time limit of the whole call, such as 30s (default none)")
 	return cmd
 }
 
 func (f *callFlags) request(a *app, args []string) (api.CallRequest, error) {
-	req := api.CallRequest{Name: args[0], IdempotencyKey: f.key, Notes: a.note}
+	req := api.CallRequest{Name: args[0], IdempotencyKey: f.key, Bounded: f.bounded, Notes: a.note}
 	if err := f.check(); err != nil {
 		return req, err
 	}

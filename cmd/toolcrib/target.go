@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolcrib/toolcrib/api"
+	"github.com/toolcrib/toolcrib/artifacts"
 	"github.com/toolcrib/toolcrib/gateway"
 )
 
@@ -46,10 +48,18 @@ type crib interface {
 	Describe(context.Context, string) (*api.Description, error)
 	Call(context.Context, api.CallRequest) (*api.CallResponse, error)
 	Sources(context.Context) (*api.SourcesResponse, error)
+	ListArtifacts(context.Context, api.ArtifactsRequest) (*api.ArtifactsResponse, error)
+	GetArtifact(context.Context, string) (*artifacts.Info, error)
+	OpenArtifact(context.Context, string) (io.ReadCloser, *artifacts.Info, error)
+	PutArtifact(ctx context.Context, r io.Reader, name, mime string) (*artifacts.Info, error)
+	DeleteArtifact(context.Context, string) (*api.Deleted, error)
 }
 
 // target is the choice of a catalog by flags.
-type target struct{ config, server string }
+type target struct {
+	config, server string
+	session        string // whose calls they are, or empty
+}
 
 func (t *target) addFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&t.config, "config", "c", "", "configuration to open")
@@ -109,15 +119,15 @@ func (a *app) choose(ctx context.Context, t *target, tool string) (*session, err
 		return nil, usageError{errors.New("--config and --server exclude each other")}
 	}
 	if t.config != "" {
-		return a.openConfig(ctx, t.config, tool)
+		return a.openConfig(ctx, t.config, t.session, tool)
 	}
 	if url := cmp.Or(t.server, os.Getenv(serverEnv)); url != "" {
-		return openServer(ctx, url, false)
+		return openServer(ctx, url, t.session, false)
 	}
 	if haveDefaultConfig() {
-		return a.openConfig(ctx, defaultConfig, tool)
+		return a.openConfig(ctx, defaultConfig, t.session, tool)
 	}
-	return openServer(ctx, defaultServer, true)
+	return openServer(ctx, defaultServer, t.session, true)
 }
 
 func haveDefaultConfig() bool {
@@ -125,15 +135,15 @@ func haveDefaultConfig() bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-func openServer(ctx context.Context, url string, fallback bool) (*session, error) {
-	client, err := api.NewClient(url, nil)
+func openServer(ctx context.Context, url, name string, fallback bool) (*session, error) {
+	client, err := api.NewClient(url, &api.ClientOptions{Session: name})
 	if err != nil {
 		return nil, usageError{err}
 	}
 	return &session{crib: client, ctx: ctx, fallback: fallback, close: func() {}}, nil
 }
 
-func (a *app) openConfig(ctx context.Context, file, tool string) (*session, error) {
+func (a *app) openConfig(ctx context.Context, file, name, tool string) (*session, error) {
 	logger, err := a.logger(slog.LevelError)
 	if err != nil {
 		return nil, err
@@ -153,7 +163,12 @@ func (a *app) openConfig(ctx context.Context, file, tool string) (*session, erro
 			logger.Error("closing the catalog", "error", err)
 		}
 	}
-	s := &session{crib: g.LocalAPI(), ctx: g.LocalContext(ctx), late: map[string]bool{}, close: shut}
+	local, err := g.SessionContext(ctx, name)
+	if err != nil {
+		shut()
+		return nil, usageError{err}
+	}
+	s := &session{crib: g.LocalAPI(), ctx: local, late: map[string]bool{}, close: shut}
 	inTime := await(ctx, g, tool, cmp.Or(a.patience, sourceLimit))
 	if errors.Is(ctx.Err(), context.Canceled) {
 		shut()
