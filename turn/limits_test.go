@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -255,5 +256,41 @@ func TestErrorsOfToolsAreFailures(t *testing.T) {
 		if heard := c.heard(); results[0].CallID == "" || heard[len(heard)-1].CallID != results[0].CallID || results[0].Attempts != 1 {
 			t.Errorf("%v: %+v", err, results[0])
 		}
+	}
+}
+
+// Calls of a turn may come in several batches at once, as when they are streamed:
+// the limits hold for all of them together.
+func TestExecuteFromManyGoroutines(t *testing.T) {
+	c := newCrib(t).add(tools.Tool{Name: "a"}, nil)
+	run := turn.New(c.cat, &turn.Options{Turn: turn.Limits{Calls: 30}, Run: turn.Limits{Calls: 50}, Middleware: []turn.Middleware{turn.StopLoops(100)}}).NewRun(turn.Usage{})
+	var all sync.WaitGroup
+	var completed, notRun atomic.Int32
+	for range 2 {
+		tn, err := run.Begin(caller())
+		must(t, err)
+		for range 8 {
+			all.Go(func() {
+				results, err := tn.Execute(caller(), slices.Repeat([]turn.Call{call("same", "a", `{}`)}, 5))
+				if err != nil && !errors.Is(err, turn.ErrBudget) {
+					t.Error(err)
+				}
+				for _, r := range results {
+					switch r.Status {
+					case turn.StatusCompleted:
+						completed.Add(1)
+					case turn.StatusNotRun:
+						notRun.Add(1)
+					}
+				}
+			})
+		}
+	}
+	all.Wait()
+	if completed.Load() != 50 || notRun.Load() != 30 || run.Used().Calls != 50 {
+		t.Errorf("%d completed, %d not run, used %+v", completed.Load(), notRun.Load(), run.Used())
+	}
+	if got := countTerminal(c.heard()); got != 80 {
+		t.Errorf("%d terminal events for 80 calls", got)
 	}
 }
