@@ -57,8 +57,8 @@ func run(dirs []string) error {
 	if err != nil {
 		return err
 	}
-	fmt.Println("| tools | whole list | at first | after 10 tasks | mean of 20 turns | sum of the session, whole list | with discovery | estimate / measured |")
-	fmt.Println("|---|---|---|---|---|---|---|---|")
+	fmt.Println("| tools | whole list, each turn | discovery, first turn | after 10 tasks | mean of 20 turns | session, whole list | session, discovery | found | estimate / measured |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|")
 	for _, n := range []int{45, 500, 2800} {
 		row, err := m.measure(take(all, n))
 		if err != nil {
@@ -189,8 +189,8 @@ func (m *meter) measure(some []tools.Tool) (string, error) {
 	if err := s.work(whole); err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("| %d | %d | %d | %d | %d | %d | %d | %.2f |", registered, full, s.carried[0], s.carried[len(s.carried)-1],
-		sum(s.carried)/len(s.carried), full*tasks, sum(s.carried), float64(estimate)/float64(full)), nil
+	return fmt.Sprintf("| %d | %d | %d | %d | %d | %d | %d | %d of %d | %.2f |", registered, full, s.carried[0], s.carried[len(s.carried)-1],
+		sum(s.carried)/len(s.carried), full*tasks, sum(s.carried), s.found, tasks, float64(estimate)/float64(full)), nil
 }
 
 func nothing(context.Context, json.RawMessage) (tools.ToolResult, error) {
@@ -211,6 +211,7 @@ type session struct {
 	discovery *view.Discovery
 	history   int   // tokens of searches and their answers so far
 	carried   []int // by turn
+	found     int   // tasks whose tool, at whichever site, was found
 }
 
 // work does the tasks, each for a tool from another part of the catalog.
@@ -229,12 +230,23 @@ func (s *session) work(whole []tools.Tool) error {
 		if err != nil {
 			return err
 		}
+		if strings.Contains(res.Text(), siteless(wanted.Name)+`"`) {
+			s.found++
+		}
 		s.history += s.meter.count(builtin.SearchName+string(args)) + s.meter.count(res.Text())
 		if err := s.turn(ctx); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// siteless is a name without that of the instance of its server.
+func siteless(name string) string {
+	if rest, ok := strings.CutPrefix(name, "site"); ok {
+		return strings.TrimLeft(rest, "0123456789-")
+	}
+	return name
 }
 
 // turn notes what the model carries in one turn.
