@@ -152,3 +152,19 @@ func TestDeclarationsStandAlone(t *testing.T) {
 		}
 	}
 }
+
+// What an MCP server says of a tool beyond what the catalog names stays in the
+// tool object.
+func TestMCPDefinitionsKeepWhatIsNotNamed(t *testing.T) {
+	tool := tools.Tool{
+		Name: "srv_x", SourceName: "x", Description: "Ours.", CostHint: "cheap",
+		ArgsSchema: json.RawMessage(`{"type":"object"}`),
+		Safety:     tools.Safety{ReadOnly: tools.Yes},
+		Definition: json.RawMessage(`{"name":"x","description":"Theirs.","inputSchema":{"type":"object"},"icons":[{"src":"i.png"}],"annotations":{"title":"X","readOnlyHint":false},"_meta":{"ui":{"n":9007199254740993}}}`),
+	}
+	got := string(adapter.NewMCPAdapter().Declare([]tools.Tool{tool}).Tools[0].JSON)
+	want := `{"name":"srv_x","description":"Ours.","inputSchema":{"type":"object"},"icons":[{"src":"i.png"}],"annotations":{"title":"X","readOnlyHint":true},"_meta":{"ui":{"n":9007199254740993},"toolcrib/cost":"cheap"}}`
+	if got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}

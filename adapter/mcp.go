@@ -73,7 +73,26 @@ func (w *mcp) declare(d *Declaration) json.RawMessage {
 	if t.LatencyHint > 0 {
 		object.Meta[metaLatency] = t.LatencyHint.Milliseconds()
 	}
-	return encode(object)
+	own := encode(object)
+	if published := t.Definition; t.Kind == tools.KindTool && rawjson.KindOf(published) == rawjson.KindObject && rawjson.Check(published, rawjson.Options{}) == nil {
+		return overlay(published, own)
+	}
+	return own
+}
+
+// overlay lays what the catalog says of a tool over the object that an MCP server
+// published, whose other members stay. Of _meta and the annotations each member
+// counts by itself.
+func overlay(published, own []byte) json.RawMessage {
+	out := published
+	for it := rawjson.Object(own); it.Next(); {
+		key, v := it.Key(), it.Value()
+		if have := get(published, key); (key == "_meta" || key == "annotations") && rawjson.KindOf(have) == rawjson.KindObject {
+			v = overlay(have, v)
+		}
+		out, _ = rawjson.Set(out, key, v) // both are objects that were checked
+	}
+	return out
 }
 
 func annotations(s tools.Safety) map[string]bool {
