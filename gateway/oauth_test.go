@@ -1,11 +1,13 @@
 package gateway_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 
 	"github.com/toolcrib/toolcrib/gateway"
 	"github.com/toolcrib/toolcrib/internal/oauthtest"
+	"github.com/toolcrib/toolcrib/tools"
 )
 
 // protected is an MCP server behind OAuth.
@@ -83,6 +86,40 @@ func TestReloadKeepsAuthorizations(t *testing.T) {
 	ready(t, g)
 	if got := call(t, g, "notes_echo", `{"text":"hello"}`); !strings.Contains(got, "hello") {
 		t.Errorf("the call gave %s", got)
+	}
+	if len(w.Asked) != 1 {
+		t.Errorf("the person was asked %d times", len(w.Asked))
+	}
+}
+
+// Callers who meet the end of a token at one moment get one new token between
+// them, and none of them fails.
+func TestManyCallersAtTheEndOfAToken(t *testing.T) {
+	w := protected(t)
+	g := open(t, parse(t, fmt.Sprintf("tools: {mcp_servers: [{name: notes, url: %s/mcp, oauth: {binding_scope: user}}]}", w.Service.URL)), nil)
+	serveHTTP(t, g)
+	agree(t, g.Sources()[0].AuthorizationURL)
+	ready(t, g)
+	call(t, g, "notes_echo", `{"text":"first"}`)
+	for range 3 {
+		before := w.Count("refresh_token")
+		w.Expire()
+		start := make(chan struct{})
+		var work sync.WaitGroup
+		for range 50 {
+			work.Go(func() {
+				<-start
+				res, err := tools.Invoke(g.LocalContext(bounded(t)), g.Catalog(), "notes_echo", json.RawMessage(`{"text":"again"}`))
+				if err != nil || res.IsError {
+					t.Errorf("the call gave %+v, %v", res, err)
+				}
+			})
+		}
+		close(start)
+		work.Wait()
+		if n := w.Count("refresh_token") - before; n != 1 {
+			t.Errorf("%d refreshes", n)
+		}
 	}
 	if len(w.Asked) != 1 {
 		t.Errorf("the person was asked %d times", len(w.Asked))

@@ -55,19 +55,27 @@ func serve(t *testing.T, config string, env ...string) (*peertest.Process, strin
 	return p, p.Line(t, `^listening on (http://\S+)`)[1]
 }
 
-// connect returns a session of an MCP client, which opens what it is sent to if
-// it browses, and otherwise cannot be asked.
-func connect(t *testing.T, url string, browses bool) *mcp.ClientSession {
+// What a client does that is sent to a page.
+const (
+	cannot   = "" // be asked
+	browses  = "accept"
+	declines = "decline"
+)
+
+// connect returns a session of an MCP client.
+func connect(t *testing.T, url, action string) *mcp.ClientSession {
 	t.Helper()
 	opts := &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{}}
-	if browses {
+	if action != cannot {
 		opts.Capabilities.Elicitation = &mcp.ElicitationCapabilities{URL: &mcp.URLElicitationCapabilities{}}
 		opts.ElicitationHandler = func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			if r.Params.Mode != "url" || !strings.Contains(r.Params.Message, "notes") {
 				t.Errorf("asked %+v", r.Params)
 			}
-			go func() { open(t, r.Params.URL) }()
-			return &mcp.ElicitResult{Action: "accept"}, nil
+			if action == browses {
+				go func() { open(t, r.Params.URL) }()
+			}
+			return &mcp.ElicitResult{Action: action}, nil
 		}
 	}
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
@@ -130,13 +138,13 @@ tools:
   oauth_providers:
     - {name: notes, grant: client_credentials, client_id_env: NOTES_ID, client_secret_env: NOTES_SECRET, issuer: %s}
 `, w.Service.URL, w.Server.URL), "NOTES_ID=me", "NOTES_SECRET=top-secret")
-	works(t, connect(t, url, false))
-	works(t, connect(t, url, false))
+	works(t, connect(t, url, cannot))
+	works(t, connect(t, url, cannot))
 	if n := w.Count("client_credentials"); n != 1 {
 		t.Errorf("%d token requests", n)
 	}
 	w.Expire()
-	works(t, connect(t, url, false))
+	works(t, connect(t, url, cannot))
 	if got := w.Requests[1]; len(w.Requests) != 2 || got.Get("scope") != "notes" || got.Get("resource") != w.Service.URL+"/mcp" {
 		t.Errorf("the requests were %v", w.Requests)
 	}
@@ -171,10 +179,13 @@ tools:
 	if err != nil || !slices.ContainsFunc(list.Tools, func(tool *mcp.Tool) bool { return tool.Name == "notes_echo" }) {
 		t.Fatalf("the list is %+v, %v", list, err)
 	}
-	plain, browsing := connect(t, url, false), connect(t, url, true)
+	plain, browsing, declining := connect(t, url, cannot), connect(t, url, browses), connect(t, url, declines)
 	works(t, plain)
 
 	w.Demand("read", "write")
+	if text, failed := call(t, declining); !failed || !strings.Contains(text, `"authorization_required"`) {
+		t.Errorf("the call that was declined gave %s", text)
+	}
 	text, failed := call(t, plain)
 	link = regexp.MustCompile(`http://127[^\s"]+/oauth/authorize/\w+`).FindString(text)
 	if !failed || link == "" || !strings.Contains(text, `"authorization_required"`) {
