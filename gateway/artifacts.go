@@ -47,7 +47,7 @@ func (g *Gateway) openArtifacts(ctx context.Context, dir string) error {
 		dir, records = temporary, memory
 		g.dropData = func() error { return errors.Join(memory.Close(), os.RemoveAll(temporary)) }
 	}
-	bucket, err := fileblob.OpenBucket(filepath.Join(dir, artifactFolder), &fileblob.Options{CreateDir: true, DirFileMode: 0o700, NoTempDir: true})
+	bucket, err := fileblob.OpenBucket(filepath.Join(dir, artifactFolder), &fileblob.Options{CreateDir: true, DirFileMode: 0o700, NoTempDir: true, Metadata: fileblob.MetadataDontWrite})
 	if err != nil {
 		return fmt.Errorf("gateway: the folder of large results cannot be opened: %w", err)
 	}
