@@ -31,7 +31,6 @@ type asked struct {
 	concepts []concept
 	intents  uint16
 	vec      vector
-	hasVec   bool
 	repairs  []Repair
 	guessed  int // how many words were guessed at
 }

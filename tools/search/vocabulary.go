@@ -118,16 +118,6 @@ func (v *vocabulary) intern(word []byte) uint32 {
 	return id
 }
 
-// text returns a term's stem or phrase.
-func (v *vocabulary) text(id uint32) string {
-	if int(id) < v.lex.Len() {
-		return v.lex.Text(int(id))
-	}
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.texts[int(id)-v.lex.Len()]
-}
-
 // size returns how many terms there are.
 func (v *vocabulary) size() int {
 	v.mu.RLock()
