@@ -27,6 +27,7 @@ import (
 	"github.com/toolcrib/toolcrib/tools/builtin"
 	"github.com/toolcrib/toolcrib/tools/search"
 	"github.com/toolcrib/toolcrib/turn"
+	"github.com/toolcrib/toolcrib/tools/mcptool"
 	"github.com/toolcrib/toolcrib/view"
 )
 
@@ -46,7 +47,14 @@ type Options struct {
 	// Version is what the gateway calls itself towards callers and sources.
 	Version string
 
-	broker *auth.Broker // of the tokens of sources; Open makes it
+	// Adopts ends with a child of an MCP server also what it started and left
+	// behind without a parent, on Linux. It makes this process the parent of all
+	// its descendants that lose theirs, so it is for programs that start no
+	// process in another session themselves.
+	Adopts bool
+
+	broker  *auth.Broker     // of the tokens of sources; Open makes it
+	nursery *mcptool.Nursery // if the process adopts; Open makes it
 }
 
 func (o *Options) resolved() Options {
@@ -111,6 +119,9 @@ func Open(ctx context.Context, cfg *Config, opts *Options) (*Gateway, error) {
 	g := &Gateway{opts: opts.resolved(), cfg: cfg, opened: cfg, calls: newGate()}
 	g.log, g.timeout = g.opts.Logger, cfg.Limits.connectTimeout()
 	g.opts.broker = g.newBroker()
+	if g.opts.Adopts {
+		g.opts.nursery = mcptool.NewNursery()
+	}
 	specs, err := prepare(cfg, &g.opts)
 	if err != nil {
 		return nil, err

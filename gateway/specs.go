@@ -104,7 +104,7 @@ func (s *specs) mcpServer(m *MCPServer, at string) {
 		prefixes: m.prefixes(), unmatched: m.unmatched,
 		open: func(log *slog.Logger) (tools.ToolProvider, error) {
 			own := cfg
-			own.Logger = log
+			own.Logger, own.Nursery = log, s.opts.nursery
 			return mcptool.New(&own)
 		}}
 	if m.OAuth != nil {

@@ -69,7 +69,7 @@ func (p *plan) open(ctx context.Context, logger *slog.Logger, data string) (*gat
 		logger.Warn("there is no ./" + defaultConfig + ", so this serves the demonstration")
 	}
 	p.config.Listen = p.address(p.config)
-	opts := &gateway.Options{Logger: logger, DataDir: data, Session: p.session, Version: buildVersion()}
+	opts := &gateway.Options{Logger: logger, DataDir: data, Session: p.session, Version: buildVersion(), Adopts: true}
 	if p.demo != nil {
 		opts.Register = p.demo.Register()
 	}

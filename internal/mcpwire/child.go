@@ -31,6 +31,9 @@ type ChildTransport struct {
 	// Stderr receives the lines of the child's standard error, one at a time,
 	// each cut after 8 KiB. It must not block; without it they are discarded.
 	Stderr func(line string)
+	// Nursery, when not nil, finds what descends from the child and has lost its
+	// parent.
+	Nursery *Nursery
 	// CloseGrace is the time between the steps of closing, 2 seconds by
 	// default.
 	CloseGrace time.Duration
@@ -48,6 +51,7 @@ const (
 type childLink struct {
 	streamLink
 	grace  time.Duration
+	own    *Nursery // may be nil
 	cmd    *exec.Cmd
 	stdin  *os.File
 	stdout *os.File
@@ -61,7 +65,7 @@ func (t *ChildTransport) open(_ context.Context, c *Client) (link, error) {
 	if len(t.Command) == 0 {
 		return nil, errors.New("mcpwire: a child transport needs a command")
 	}
-	l := &childLink{grace: t.CloseGrace, exited: make(chan struct{}), heard: make(chan struct{})}
+	l := &childLink{grace: t.CloseGrace, own: t.Nursery, exited: make(chan struct{}), heard: make(chan struct{})}
 	if l.grace <= 0 {
 		l.grace = 2 * time.Second
 	}
@@ -138,7 +142,7 @@ func (l *childLink) startAndWait() error {
 		}
 		defer close(l.exited)
 		leash := newLeash(l.cmd.Process)
-		l.kin = newKin(l.cmd.Process.Pid, leash)
+		l.kin = newKin(l.cmd.Process.Pid, leash, l.own)
 		started <- nil
 		reap(l.cmd, l.kin, leash.release)
 		deadline := time.Now().Add(drainWait)

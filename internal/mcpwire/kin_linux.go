@@ -34,22 +34,25 @@ type process struct {
 // setsid for instance, so that a signal to the group does not reach them. Each
 // is kept in mind once it was seen below the child or below another of them,
 // also when its own parent has ended, since nothing tells then whose it is.
-// What leaves and loses its parent between two looks is not found.
+// What leaves and loses its parent between two looks is found by a Nursery alone.
 type kin struct {
-	root  process
-	leash *leash
-	stir  chan struct{} // holds one: the child has said something
+	root    process
+	leash   *leash
+	nursery *Nursery      // may be nil
+	stir    chan struct{} // holds one: the child has said something
 
 	mu     sync.Mutex
 	known  map[process]bool // true: outside of the group
-	strays []process        // as the leash knows them
+	strays []process
+	told   []string // what the leash knows
 }
 
-func newKin(pid int, l *leash) *kin {
-	k := &kin{leash: l, stir: make(chan struct{}, 1), known: map[process]bool{}}
+func newKin(pid int, l *leash, n *Nursery) *kin {
+	k := &kin{leash: l, nursery: n, stir: make(chan struct{}, 1), known: map[process]bool{}}
 	if s, ok := statOf(pid); ok {
 		k.root = process{pid, s.begun}
 	}
+	n.join(k)
 	return k
 }
 
@@ -86,6 +89,7 @@ func (k *kin) watch(exited <-chan struct{}) {
 
 // look finds who has come and who has gone, and tells the leash.
 func (k *kin) look() {
+	orphans := k.nursery.of(k)
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	alive := map[process]bool{}
@@ -94,20 +98,19 @@ func (k *kin) look() {
 	}
 	k.visit(k.root, alive)
 	delete(alive, k.root)
-	k.known = alive
-	var strays []process
+	k.known, k.strays = alive, nil
 	for p, outside := range alive {
 		if outside {
-			strays = append(strays, p)
+			k.strays = append(k.strays, p)
 		}
 	}
-	slices.SortFunc(strays, func(a, b process) int { return a.pid - b.pid })
-	if !slices.Equal(strays, k.strays) {
-		k.strays = strays
-		words := make([]string, len(strays))
-		for i, p := range strays {
-			words[i] = fmt.Sprintf("%d:%d", p.pid, p.begun)
-		}
+	words := []string{}
+	for _, p := range append(orphans, k.strays...) {
+		words = append(words, fmt.Sprintf("%d:%d", p.pid, p.begun))
+	}
+	slices.Sort(words)
+	if words = slices.Compact(words); !slices.Equal(words, k.told) {
+		k.told = words
 		k.leash.tell(words)
 	}
 }
@@ -146,10 +149,11 @@ func (k *kin) signal(sig syscall.Signal) int {
 func (k *kin) end() {
 	for range killRounds {
 		if k.signal(syscall.SIGKILL) == 0 {
-			return
+			break
 		}
 		time.Sleep(time.Millisecond)
 	}
+	k.nursery.leave(k)
 }
 
 // signal reaches the process and never another that has got its id: the handle
@@ -165,26 +169,35 @@ func (p process) signal(sig syscall.Signal) {
 	}
 }
 
-// stat is what the kernel says of a process that is no zombie.
+// stat is what the kernel says of a process.
 type stat struct {
-	parent, group int
-	begun         uint64
+	parent, group, session int
+	begun                  uint64
+	ended                  bool // nobody has waited for it yet
 }
 
+// statOf returns that of a process that runs.
 func statOf(pid int) (stat, bool) {
+	s, ok := readStat(pid)
+	return s, ok && !s.ended
+}
+
+func readStat(pid int) (stat, bool) {
 	text, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
 		return stat{}, false
 	}
 	// The name of the program, in parentheses, can have any bytes.
 	fields := bytes.Fields(text[bytes.LastIndexByte(text, ')')+1:])
-	if len(fields) < 20 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
+	if len(fields) < 20 {
 		return stat{}, false
 	}
-	parent, _ := strconv.Atoi(string(fields[1]))
-	group, _ := strconv.Atoi(string(fields[2]))
+	number := func(i int) int {
+		n, _ := strconv.Atoi(string(fields[i]))
+		return n
+	}
 	begun, err := strconv.ParseUint(string(fields[19]), 10, 64)
-	return stat{parent, group, begun}, err == nil
+	return stat{number(1), number(2), number(3), begun, fields[0][0] == 'Z' || fields[0][0] == 'X'}, err == nil
 }
 
 // childrenOf returns the processes whose parent this is.

@@ -16,6 +16,18 @@ import (
 	"github.com/toolcrib/toolcrib/test/control"
 )
 
+// daemonizer starts a grandchild in a session of its own, says which it is, and ends.
+func daemonizer() int {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env, cmd.SysProcAttr = []string{modeVariable + "=grandchild"}, &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	fmt.Print(cmd.Process.Pid)
+	return 0
+}
+
 // grandchild stays until it is killed.
 func grandchild() {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE, os.Interrupt)
@@ -141,6 +153,16 @@ func childTools(c *childServer) map[string]func(*odd, *message, func(string)) {
 			os.Exit(0)
 		},
 		"family": func(_ *odd, m *message, reply func(string)) { startGrandchild(m, reply, nil) },
+		"daemon": func(_ *odd, m *message, reply func(string)) {
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = []string{modeVariable + "=daemonizer", "GORACE=atexit_sleep_ms=0"}
+			pid, err := cmd.Output()
+			if err != nil {
+				reply(failure(m, 1, err.Error()))
+				return
+			}
+			reply(text(m, string(pid)))
+		},
 		"stray": func(_ *odd, m *message, reply func(string)) {
 			startGrandchild(m, reply, &syscall.SysProcAttr{Setsid: true})
 		},

@@ -36,45 +36,72 @@ func serve(t testing.TB, servers ...string) *program {
 	return &program{Process: p, url: p.Line(t, `^listening on (http://\S+)`)[1]}
 }
 
-// family starts the binary with a child that has two of its own, one of which has left its group, and returns the process
-// ids of all.
-func family(t testing.TB, mode string) (p *program, kid, grand, stray int) {
+// family starts the binary with a child that has descendants: one in its group, one that has left it, and one that has lost
+// its parent besides. It returns the ids of all, by what they are.
+func family(t testing.TB, mode string) (p *program, members map[string]int) {
 	t.Helper()
 	desk := control.Open(t, nil)
 	p = serve(t, child("kid", mode, desk, ""))
-	kid = number(t, strings.Fields(desk.Wait(t, "start", 1))[0])
+	members = map[string]int{"the child": number(t, strings.Fields(desk.Wait(t, "start", 1))[0])}
 	c := connect(t, p.url+"/mcp", "2025-06-18")
-	grand = number(t, c.text(t, "kid_family", `{}`))
-	stray = number(t, c.text(t, "kid_stray", `{}`))
-	if !peertest.Alive(kid) || !peertest.Alive(grand) || !peertest.Alive(stray) {
-		t.Fatal("they are not there")
+	for what, tool := range map[string]string{"the grandchild": "kid_family", "that with a session of its own": "kid_stray", "that without a parent": "kid_daemon"} {
+		members[what] = number(t, c.text(t, tool, `{}`))
 	}
-	for end := time.Now().Add(time.Second); time.Now().Before(end); { // until the stray has been seen
+	for what, pid := range members {
+		if !peertest.Alive(pid) {
+			t.Fatalf("%s is not there", what)
+		}
+	}
+	for end := time.Now().Add(time.Second); time.Now().Before(end); { // until they have been seen
 		c.text(t, "kid_echo", `{}`)
 	}
-	return p, kid, grand, stray
+	return p, members
+}
+
+func expectAllGone(t testing.TB, members map[string]int) {
+	t.Helper()
+	for what, pid := range members {
+		peertest.ExpectGone(t, pid, what)
+	}
 }
 
 func TestNothingLeftAfterKill(t *testing.T) {
 	for _, mode := range []string{"plain", "stubborn"} {
 		t.Run(mode, func(t *testing.T) {
-			p, kid, grand, stray := family(t, mode)
+			p, members := family(t, mode)
 			if err := syscall.Kill(p.PID(), syscall.SIGKILL); err != nil {
 				t.Fatal(err)
 			}
-			peertest.ExpectGone(t, kid, "the child")
-			peertest.ExpectGone(t, grand, "the grandchild")
-			peertest.ExpectGone(t, stray, "the grandchild with a session of its own")
+			expectAllGone(t, members)
 		})
 	}
 }
 
 func TestNothingLeftAfterTerminate(t *testing.T) {
-	p, kid, grand, stray := family(t, "stubborn")
+	p, members := family(t, "stubborn")
 	if err := p.Terminate(t); err != nil {
 		t.Errorf("the binary ended with %v", err)
 	}
-	peertest.ExpectGone(t, kid, "the child")
-	peertest.ExpectGone(t, grand, "the grandchild")
-	peertest.ExpectGone(t, stray, "the grandchild with a session of its own")
+	expectAllGone(t, members)
+}
+
+// What lost its parent ends with the child that it descends from, while another child lives on.
+func TestNothingLeftAfterACrash(t *testing.T) {
+	desk, other := control.Open(t, nil), control.Open(t, nil)
+	p := serve(t, child("kid", "plain", desk, ""), child("other", "plain", other, ""))
+	c := connect(t, p.url+"/mcp", "2025-06-18")
+	stray, orphan := number(t, c.text(t, "kid_stray", `{}`)), number(t, c.text(t, "kid_daemon", `{}`))
+	elder := number(t, c.text(t, "other_stray", `{}`))
+	for end := time.Now().Add(time.Second); time.Now().Before(end); {
+		c.text(t, "kid_echo", `{}`)
+		c.text(t, "other_echo", `{}`)
+	}
+	desk.Order(t, "crash")
+	peertest.ExpectGone(t, stray, "that with a session of its own")
+	if !peertest.Alive(elder) {
+		t.Error("what descends from the other child was ended")
+	}
+	other.Order(t, "crash") // from which the orphan could descend too
+	peertest.ExpectGone(t, elder, "that of the other child")
+	peertest.ExpectGone(t, orphan, "that without a parent")
 }

@@ -35,6 +35,8 @@ func TestMain(m *testing.M) {
 		os.Exit(m.Run())
 	case "grandchild":
 		grandchild()
+	case "daemonizer":
+		os.Exit(daemonizer())
 	default:
 		os.Exit(serveChild(mode))
 	}

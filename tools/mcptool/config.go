@@ -35,6 +35,16 @@ const (
 // are.
 const NoPrefix = "none"
 
+// A Nursery ends, on Linux, what children start and what then leaves them, with
+// a session of its own and without a parent. Without one such a process outlives
+// its child.
+type Nursery = mcpwire.Nursery
+
+// NewNursery makes this process the parent of all its descendants that lose
+// theirs. It is for programs that start no process in another session
+// themselves, and wait for those that they start.
+func NewNursery() *Nursery { return mcpwire.NewNursery() }
+
 // Config describes one MCP server.
 type Config struct {
 	// Name identifies the server, in tool names, logs and errors: 1 to 64
@@ -51,6 +61,9 @@ type Config struct {
 	Env map[string]string
 	// Dir is the child's working directory; empty is that of this process.
 	Dir string
+	// Nursery, when not nil, finds what the child started and left behind; it is
+	// one for all servers of a process.
+	Nursery *Nursery
 
 	// URL is the endpoint of a server that is reached over HTTP.
 	URL string

@@ -221,7 +221,7 @@ func (s *Server) note(err error) {
 // newTransport returns the transport that the configuration asks for.
 func (s *Server) newTransport() mcpwire.Transport {
 	if s.cfg.TransportMode == TransportStdio {
-		return &mcpwire.ChildTransport{Command: s.cfg.Command, Dir: s.cfg.Dir, Env: childEnv(s.cfg.Env), Stderr: s.stderr.line}
+		return &mcpwire.ChildTransport{Command: s.cfg.Command, Dir: s.cfg.Dir, Env: childEnv(s.cfg.Env), Stderr: s.stderr.line, Nursery: s.cfg.Nursery}
 	}
 	if s.cfg.TransportMode == TransportSSE {
 		return s.sseTransport()
