@@ -12,12 +12,12 @@ type pattern struct {
 	compiled func() *regexp.Regexp
 }
 
-func newPattern(text string) *pattern {
-	return &pattern{text, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })}
+func newPattern(text string) pattern {
+	return pattern{text, sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })}
 }
 
 // MatchString reports whether s matches.
-func (p *pattern) MatchString(s string) bool { return p.compiled().MatchString(s) }
+func (p pattern) MatchString(s string) bool { return p.compiled().MatchString(s) }
 
 // String returns the expression.
-func (p *pattern) String() string { return p.text }
+func (p pattern) String() string { return p.text }

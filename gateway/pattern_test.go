@@ -4,7 +4,7 @@ import "testing"
 
 func TestPatterns(t *testing.T) {
 	for _, c := range []struct {
-		p       *pattern
+		p       pattern
 		yes, no string
 	}{
 		{namePattern, "a.b-c_1", "a b"},

@@ -13,7 +13,7 @@ import (
 // element of a list or mapping.
 type rules struct {
 	required, url, secret bool
-	name                  *pattern // nil: any text
+	name                  pattern // zero: any text
 	enum                  []string
 	min, max              *float64
 }
@@ -164,7 +164,7 @@ func (c *checker) text(s, path string, r rules) {
 	switch {
 	case r.required && s == "":
 		c.fault(path, "is empty", "a value: it is required")
-	case r.name != nil && s != "" && !r.name.MatchString(s):
+	case r.name.text != "" && s != "" && !r.name.MatchString(s):
 		c.fault(path, fmt.Sprintf("%q is not a name", clip(s)), "a match of "+r.name.String())
 	case r.enum != nil && !slices.Contains(r.enum, s):
 		c.fault(path, fmt.Sprintf("unknown value %q", clip(s)), oneOf(r.enum))

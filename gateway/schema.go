@@ -81,7 +81,7 @@ func objectSchema(t reflect.Type) map[string]any {
 
 func scalarSchema(t reflect.Type, r rules) map[string]any {
 	s := map[string]any{"type": []string{jsonType(t.Kind()), "null"}}
-	if r.name != nil {
+	if r.name.text != "" {
 		s["pattern"] = r.name.String()
 	}
 	if r.enum != nil {
