@@ -2,7 +2,6 @@ package skill
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 
 	"github.com/toolcrib/toolcrib/internal/expr"
@@ -110,20 +109,5 @@ func (p *Plan) step(ctx context.Context, runner Runner, i int, values map[string
 	if err != nil {
 		return nil, err
 	}
-	return decoded(value)
-}
-
-// decoded turns a Go value into decoded JSON.
-func decoded(v any) (any, error) {
-	switch v := v.(type) {
-	case nil:
-		return nil, nil
-	case json.RawMessage:
-		return expr.Decode(v)
-	}
-	enc, err := json.Marshal(v)
-	if err != nil {
-		return nil, err
-	}
-	return expr.Decode(enc)
+	return expr.ValueOf(value)
 }

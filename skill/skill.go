@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolcrib/toolcrib/internal/expr"
 	"github.com/toolcrib/toolcrib/schema"
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -133,7 +134,7 @@ func (s *Skill) inputs() (json.RawMessage, *schema.Schema, error) {
 // clone returns a copy that shares nothing with s that can be changed.
 func (s Skill) clone() (Skill, error) {
 	s.Inputs, s.Tags, s.Uses = slices.Clone(s.Inputs), slices.Clone(s.Tags), slices.Clone(s.Uses)
-	output, err := decoded(s.Output)
+	output, err := expr.ValueOf(s.Output)
 	if err != nil {
 		return s, invalid(&s, "its output: %v", err)
 	}
@@ -142,7 +143,7 @@ func (s Skill) clone() (Skill, error) {
 	for i := range s.Steps {
 		step := &s.Steps[i]
 		step.Needs = slices.Clone(step.Needs)
-		inputs, err := decoded(step.Inputs)
+		inputs, err := expr.ValueOf(step.Inputs)
 		if err != nil {
 			return s, invalid(&s, "step %q: its inputs: %v", step.ID, err)
 		}

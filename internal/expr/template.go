@@ -28,23 +28,15 @@ type Template struct {
 // encoding/json makes of Go values. Its errors name the place in the value as a
 // JSON Pointer.
 func (e *Env) Template(v any) (*Template, error) {
-	plain, err := normalise(v)
+	plain, err := ValueOf(v)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("expr: the value is not JSON: %w", err)
 	}
 	t, err := e.template(plain, "")
 	if err != nil {
 		return nil, fmt.Errorf("expr: %w", err)
 	}
 	return t, nil
-}
-
-func normalise(v any) (any, error) {
-	enc, err := json.Marshal(v)
-	if err != nil {
-		return nil, fmt.Errorf("expr: the value is not JSON: %w", err)
-	}
-	return Decode(enc)
 }
 
 // Shape returns what is known of the value that Fill gives.

@@ -27,6 +27,18 @@ func Decode(raw json.RawMessage) (any, error) {
 	return v, nil
 }
 
+// ValueOf returns what encoding/json makes of a Go value, as Decode reads it.
+func ValueOf(v any) (any, error) {
+	if raw, ok := v.(json.RawMessage); ok {
+		return Decode(raw)
+	}
+	enc, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	return Decode(enc)
+}
+
 // adapter gives CEL the values of decoded JSON. Numbers that are whole and fit
 // are integers, all others are doubles.
 type adapter struct{ types.Adapter }

@@ -252,24 +252,12 @@ func (j *job) call(ctx context.Context, inputs any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return decoded(value)
+	return expr.ValueOf(value)
 }
 
 func encode(v any) (json.RawMessage, error) {
 	enc, err := json.Marshal(v)
 	return rawjson.UnescapeHTML(enc), err
-}
-
-// decoded turns a Go value into decoded JSON.
-func decoded(v any) (any, error) {
-	if raw, ok := v.(json.RawMessage); ok {
-		return expr.Decode(raw)
-	}
-	enc, err := encode(v)
-	if err != nil {
-		return nil, err
-	}
-	return expr.Decode(enc)
 }
 
 // function runs a Go function. One that ignores its context is left behind when
@@ -299,7 +287,7 @@ func (j *job) function(ctx context.Context, inputs any) (any, error) {
 		if a.err != nil {
 			return nil, a.err
 		}
-		return decoded(a.value)
+		return expr.ValueOf(a.value)
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
 	}
