@@ -83,7 +83,7 @@ func newAnalyzer(v *vocabulary) *analyzer {
 
 // tool appends the terms of t to out and fills in what of it is kept beside them.
 func (a *analyzer) tool(t *tools.Tool, out []occurrence) (doc, []occurrence) {
-	d := doc{name: t.Name, source: sourceOf(t), tags: t.Tags, digest: digestOf(t)}
+	d := doc{name: t.Name, source: sourceOf(t), tags: t.Tags, digest: digestOf(t), beside: t.Kind != tools.KindTool}
 	d.from = a.vocab.source(d.source)
 	a.lengths = [fields]int{}
 	a.touched = a.touched[:0]

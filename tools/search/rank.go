@@ -31,6 +31,7 @@ const (
 	vecPower    = 0.35 // the likeness of vectors
 	fromPower   = 0.30 // the query names the tool's source
 	intentClash = 0.88 // the query and the tool are about different kinds of deeds
+	besideTools = 0.85 // it is a resource, a prompt or the like
 	minPool     = 64   // how many candidates are looked at closely, at least
 )
 
@@ -210,6 +211,9 @@ func (s *space) refine(q *asked, r *ranked) {
 	d := s.doc(r.id)
 	if c := cosine(&q.vec, &d.vec); c > 0 {
 		r.score *= 1 + vecPower*c
+	}
+	if d.beside {
+		r.score *= besideTools
 	}
 	if q.intents&d.intents == 0 && q.intents != 0 && d.intents != 0 {
 		r.score *= intentClash

@@ -202,3 +202,16 @@ func FuzzFind(f *testing.F) {
 		}
 	})
 }
+
+// A prompt or resource comes after a tool that answers as well.
+func TestToolsComeFirst(t *testing.T) {
+	prompt := from("desk", "triage_ticket", "Triage a ticket.")
+	prompt.Tool.Kind = tools.KindPrompt
+	prompt.Tool.Name = "a_prompt_triage_ticket"
+	index := search.New(nil)
+	cat := catalog(t, index, prompt, from("desk", "triage_ticket", "Triage a ticket."))
+	r := find(t, index, t.Context(), cat, search.Query{Text: "triage of tickets"})
+	if got := hitNames(r); len(got) != 2 || got[0] != "desk_triage_ticket" {
+		t.Errorf("found %v", got)
+	}
+}

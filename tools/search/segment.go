@@ -17,6 +17,7 @@ type doc struct {
 	folds   [2]uint32 // of the canonical and the source name
 	intents uint16
 	nameLen uint8
+	beside  bool // it is a resource, a prompt or the like
 	vec     vector
 }
 
