@@ -58,7 +58,8 @@ type Options struct {
 // whole, in bytes.
 const DefaultHeavyBytes = 32 << 10
 
-// Adapter is one provider's shape. It is immutable and safe for concurrent use.
+// Adapter is one provider's shape. It never changes and is safe for concurrent
+// use; it remembers the schemas that it compiled.
 type Adapter struct {
 	provider Provider
 	opts     Options
@@ -66,6 +67,7 @@ type Adapter struct {
 	names    nameRule
 	wire     wire
 	maxTools int // 0 is no limit
+	forms    forms
 }
 
 // New returns the adapter of a provider. nil options are the defaults. The error

@@ -49,11 +49,10 @@ type Declaration struct {
 	// JSON is the provider's tool object.
 	JSON json.RawMessage
 
-	form      *subset.Form
-	group     string
-	examples  []json.RawMessage // in the provider's form
-	original  *tools.Tool
-	outSchema json.RawMessage
+	form     *subset.Form
+	group    string
+	examples []json.RawMessage // in the provider's form
+	original *tools.Tool
 }
 
 // Declarations are the tools of one exposure in a provider's form, and the way
@@ -100,6 +99,11 @@ func (a *Adapter) Declare(list []tools.Tool) *Declarations {
 	return d
 }
 
+// form returns the form of a schema.
+func (a *Adapter) form(schema json.RawMessage) (*subset.Form, error) {
+	return a.forms.get(schema, func(raw json.RawMessage) (*subset.Form, error) { return a.wire.compile(raw, a.profile) })
+}
+
 func (d *Declarations) quarantine(tool, reason string) {
 	d.Quarantined = append(d.Quarantined, Quarantine{Tool: tool, Reason: reason})
 }
@@ -115,7 +119,7 @@ func (d *Declarations) add(t *tools.Tool, wire string, deferred bool) bool {
 		d.quarantine(t.Name, err.Error())
 		return false
 	}
-	form, err := d.adapter.wire.compile(visible, d.adapter.profile)
+	form, err := d.adapter.form(visible)
 	if err != nil {
 		d.quarantine(t.Name, err.Error())
 		return false
@@ -124,6 +128,7 @@ func (d *Declarations) add(t *tools.Tool, wire string, deferred bool) bool {
 	decl.examples = examplesOf(t, form)
 	decl.Description = d.adapter.wire.describe(&decl)
 	decl.JSON = d.adapter.wire.declare(&decl)
+	decl.original = nil // the caller's
 	for _, l := range form.Losses {
 		d.Losses = append(d.Losses, Loss{Tool: t.Name, Path: l.Path, Feature: l.Feature, Reason: l.Reason})
 	}

@@ -3,6 +3,7 @@ package adapter_test
 import (
 	"encoding/json"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -137,7 +138,7 @@ func TestNativeDeferral(t *testing.T) {
 // Compiling does not share memory with the tools that were given.
 func TestDeclarationsStandAlone(t *testing.T) {
 	for _, a := range adapters(t) {
-		schema := json.RawMessage(`{"type":"object","properties":{"a":{"type":"string","enum":["x","y"]}},"required":["a"]}`)
+		schema := json.RawMessage(`{"type":"object","properties":{"$a":{"type":"string","enum":["x","y"]}},"required":["$a"]}`)
 		d := a.Declare([]tools.Tool{{Name: "t", Description: "d", ArgsSchema: schema}})
 		before := string(d.Request())
 		for i := range schema {
@@ -146,8 +147,12 @@ func TestDeclarationsStandAlone(t *testing.T) {
 		if after := string(d.Request()); after != before {
 			t.Errorf("%s: %s", a.Name(), after)
 		}
-		calls, err := d.Calls(response(a, "t", json.RawMessage(`{"a":"x"}`)))
-		if err != nil || calls[0].Err != nil || string(calls[0].Args) != `{"a":"x"}` {
+		sent := json.RawMessage(`{"$a":"x"}`)
+		if strings.Contains(string(d.JSON()), `"_a"`) {
+			sent = json.RawMessage(`{"_a":"x"}`)
+		}
+		calls, err := d.Calls(response(a, "t", sent))
+		if err != nil || calls[0].Err != nil || string(calls[0].Args) != `{"$a":"x"}` {
 			t.Errorf("%s: %v %+v", a.Name(), err, calls)
 		}
 	}
@@ -166,5 +171,33 @@ func TestMCPDefinitionsKeepWhatIsNotNamed(t *testing.T) {
 	want := `{"name":"srv_x","description":"Ours.","inputSchema":{"type":"object"},"icons":[{"src":"i.png"}],"annotations":{"title":"X","readOnlyHint":true},"_meta":{"ui":{"n":9007199254740993},"toolcrib/cost":"cheap"}}`
 	if got != want {
 		t.Errorf("%s\nwant\n%s", got, want)
+	}
+}
+
+// Many declare the same tools at once, and again.
+func TestDeclaringAgainGivesTheSame(t *testing.T) {
+	list := ownTools(t)
+	for _, a := range adapters(t) {
+		want := string(a.Declare(list).Request())
+		var callers sync.WaitGroup
+		for range 4 {
+			callers.Go(func() {
+				if got := string(a.Declare(list).Request()); got != want {
+					t.Errorf("%s: %s", a.Name(), got)
+				}
+			})
+		}
+		callers.Wait()
+	}
+}
+
+func BenchmarkDeclareAgain(b *testing.B) {
+	list := ownTools(b)
+	for _, a := range adapters(b) {
+		b.Run(a.Name(), func(b *testing.B) {
+			for b.Loop() {
+				a.Declare(list)
+			}
+		})
 	}
 }

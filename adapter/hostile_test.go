@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolcrib/toolcrib/adapter"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -25,13 +26,13 @@ func hostile() map[string]string {
 			repeated(n, ",", func(i int) string { return fmt.Sprintf(`"d%d":%s`, i, def(i)) }) + `}}`
 	}
 	every := func(keyword string) string {
-		return defs(25, func(int) string {
-			return `{"` + keyword + `":[` + repeated(25, ",", func(j int) string { return fmt.Sprintf(`{"$ref":"#/$defs/d%d"}`, j) }) + `]}`
+		return defs(15, func(int) string {
+			return `{"` + keyword + `":[` + repeated(15, ",", func(j int) string { return fmt.Sprintf(`{"$ref":"#/$defs/d%d"}`, j) }) + `]}`
 		})
 	}
 	return map[string]string{
-		"everything refers to everything": defs(25, func(int) string {
-			return `{"type":"object","properties":{` + repeated(25, ",", func(j int) string { return fmt.Sprintf(`"p%d":{"$ref":"#/$defs/d%d"}`, j, j) }) + `}}`
+		"everything refers to everything": defs(15, func(int) string {
+			return `{"type":"object","properties":{` + repeated(15, ",", func(j int) string { return fmt.Sprintf(`"p%d":{"$ref":"#/$defs/d%d"}`, j, j) }) + `}}`
 		}),
 		"a union of all unions":             every("anyOf"),
 		"an exclusive union of all unions":  every("oneOf"),
@@ -42,8 +43,8 @@ func hostile() map[string]string {
 		"a product of unions": `{"type":"object","properties":{"a":{"allOf":[` + repeated(12, ",", func(i int) string {
 			return fmt.Sprintf(`{"anyOf":[{"properties":{"a%d":{"type":"string"}}},{"properties":{"b":{"type":"string"}}},{"type":"string"}]}`, i)
 		}) + `]}}}`,
-		"more properties than anybody takes":  `{"type":"object","properties":{` + repeated(5500, ",", func(i int) string { return fmt.Sprintf(`"p%d":{"type":"string"}`, i) }) + `}}`,
-		"more values than anybody takes":      `{"type":"object","properties":{"e":{"enum":[` + repeated(9000, ",", func(i int) string { return fmt.Sprintf(`"value %d"`, i) }) + `]}}}`,
+		"more properties than anybody takes":  `{"type":"object","properties":{` + repeated(5100, ",", func(i int) string { return fmt.Sprintf(`"p%d":{"type":"string"}`, i) }) + `}}`,
+		"more values than anybody takes":      `{"type":"object","properties":{"e":{"enum":[` + repeated(6000, ",", func(i int) string { return fmt.Sprintf(`"value %d"`, i) }) + `]}}}`,
 		"many unions in one another":          `{"type":"object","properties":{"a":` + strings.Repeat(`{"anyOf":[{"type":"null"},`, 60) + `{}` + strings.Repeat(`]}`, 60) + `}}`,
 		"a list of lists of lists":            `{"type":"object","properties":{"a":` + strings.Repeat(`{"type":"array","items":`, 100) + `{}` + strings.Repeat(`}`, 100) + `}}`,
 		"a union that is itself":              `{"type":"object","properties":{"a":{"anyOf":[{"$ref":"#/properties/a"},{"type":"array","items":{"$ref":"#/properties/a"}}]}}}`,
@@ -55,8 +56,12 @@ func hostile() map[string]string {
 
 func TestHostileSchemasStayWithinBounds(t *testing.T) {
 	deep := json.RawMessage(`{"a":` + strings.Repeat(`{"p1":[`, 60) + `1` + strings.Repeat(`]}`, 60) + `}`)
+	shapes := []*adapter.Adapter{
+		newAdapter(t, adapter.OpenAI, nil), newAdapter(t, adapter.OpenAI, &adapter.Options{Strict: true}), newAdapter(t, adapter.Anthropic, nil),
+		newAdapter(t, adapter.Gemini, nil), newAdapter(t, adapter.Gemini, &adapter.Options{OpenAPISchemas: true}),
+	}
 	for name, raw := range hostile() {
-		for _, a := range adapters(t) {
+		for _, a := range shapes {
 			d := a.Declare([]tools.Tool{{Name: "t", Description: "d", ArgsSchema: json.RawMessage(raw)}})
 			if len(d.Tools) != 1 {
 				t.Errorf("%s for %s: %v", name, a.Name(), d.Quarantined)

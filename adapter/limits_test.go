@@ -19,8 +19,7 @@ type checker struct {
 	tool  string
 	keys  *regexp.Regexp // of properties
 	// per schema
-	properties, enums, chars, depth int
-	defs                            map[string]any
+	properties, enums, chars int
 }
 
 func (c *checker) fail(format string, args ...any) {

@@ -57,8 +57,8 @@ const (
 	maxSource   = 1 << 19 // bytes of a schema
 	maxNesting  = 128     // of a schema
 	maxOutput   = 1 << 18 // bytes of a provider's schema
-	maxShapes   = 4_000   // parts of a provider's schema
-	maxWork     = 8 << 20 // bytes of schemas that one attempt reads
+	maxShapes   = 3_000   // parts of a provider's schema
+	maxWork     = 4 << 20 // bytes of schemas that one attempt reads
 	maxUnions   = 12      // unions within unions
 	maxBranches = 48      // of one union, once it is spread
 	maxUnroll   = 2       // how often a recursion is written out
