@@ -15,7 +15,7 @@ import (
 func inProcess(ctx context.Context, o *options, b *bench) (string, error) {
 	seen := results{}
 	for range o.rounds {
-		cmd := exec.CommandContext(ctx, b.path("bench.test"), "-test.run=^$", "-test.bench=.", "-test.benchtime=50ms")
+		cmd := exec.CommandContext(ctx, b.path("bench.test"), "-test.run=^$", "-test.bench="+measured(), "-test.benchtime=50ms")
 		out, err := cmd.CombinedOutput()
 		if err != nil {
 			return "", fmt.Errorf("%w\n%s", err, out)
@@ -23,6 +23,18 @@ func inProcess(ctx context.Context, o *options, b *bench) (string, error) {
 		seen.read(string(out))
 	}
 	return processTable(seen)
+}
+
+// measured selects the benchmarks of the table.
+func measured() string {
+	var names []string
+	for _, row := range rows() {
+		name, _, _ := strings.Cut(row.name, "/")
+		if !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return "^Benchmark(" + strings.Join(names, "|") + ")$"
 }
 
 // result is what was measured of one benchmark: in each round how many times as
