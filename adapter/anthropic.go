@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -79,16 +80,31 @@ func (w *anthropic) calls(response []byte) ([]rawCall, error) {
 	var calls []rawCall
 	for _, block := range elements(content) {
 		if text(block, "type") == "tool_use" {
-			calls = append(calls, rawCall{text(block, "id"), text(block, "name"), get(block, "input")})
+			calls = append(calls, rawCall{id: text(block, "id"), name: text(block, "name"), args: get(block, "input")})
 		}
 	}
+	blocks := elements(content)
+	if n := len(blocks); n > 0 && stopped(text(response, "stop_reason")) && text(blocks[n-1], "type") == "tool_use" {
+		return cutLast(calls), nil
+	}
 	return calls, nil
+}
+
+// stopped reports whether Anthropic or Bedrock ended a message before the model
+// did.
+func stopped(reason string) bool {
+	return reason == "max_tokens" || reason == "model_context_window_exceeded"
 }
 
 func (w *anthropic) reply(response []byte) ([]json.RawMessage, error) {
 	content := get(response, "content")
 	if rawjson.KindOf(content) != rawjson.KindArray {
 		return nil, errNoMessage
+	}
+	for _, block := range elements(content) {
+		if text(block, "type") == "tool_use" && rawjson.KindOf(get(block, "input")) != rawjson.KindObject {
+			content = bytes.Replace(content, block, withInput(block), 1)
+		}
 	}
 	return []json.RawMessage{slices.Concat([]byte(`{"role":"assistant","content":`), content, []byte("}"))}, nil
 }

@@ -1,6 +1,7 @@
 package adapter
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -58,10 +59,14 @@ func (w *bedrock) calls(response []byte) ([]rawCall, error) {
 		return nil, err
 	}
 	var calls []rawCall
-	for _, block := range elements(get(message, "content")) {
+	blocks := elements(get(message, "content"))
+	for _, block := range blocks {
 		if use := get(block, "toolUse"); use != nil {
-			calls = append(calls, rawCall{text(use, "toolUseId"), text(use, "name"), get(use, "input")})
+			calls = append(calls, rawCall{id: text(use, "toolUseId"), name: text(use, "name"), args: get(use, "input")})
 		}
+	}
+	if n := len(blocks); n > 0 && stopped(text(response, "stopReason")) && get(blocks[n-1], "toolUse") != nil {
+		return cutLast(calls), nil
 	}
 	return calls, nil
 }
@@ -70,6 +75,11 @@ func (w *bedrock) reply(response []byte) ([]json.RawMessage, error) {
 	message, err := bedrockContent(response)
 	if err != nil {
 		return nil, err
+	}
+	for _, block := range elements(get(message, "content")) {
+		if use := get(block, "toolUse"); use != nil && rawjson.KindOf(get(use, "input")) != rawjson.KindObject {
+			message = bytes.Replace(message, use, withInput(use), 1)
+		}
 	}
 	return []json.RawMessage{message}, nil
 }

@@ -32,10 +32,21 @@ type Call struct {
 	Err error
 }
 
-// rawCall is a call before its name and arguments are mapped.
+// rawCall is a call before its name and arguments are mapped. One that is cut is
+// the last that a model wrote before it was stopped: its arguments need not be
+// what it meant, even if they are JSON.
 type rawCall struct {
 	id, name string
 	args     []byte
+	cut      bool
+}
+
+// cutLast marks the last call of a list.
+func cutLast(calls []rawCall) []rawCall {
+	if n := len(calls); n > 0 {
+		calls[n-1].cut = true
+	}
+	return calls
 }
 
 // Calls returns the tool calls of a provider's response, in order. It takes the
@@ -65,6 +76,13 @@ func (d *Declarations) call(index int, raw rawCall) Call {
 		return c
 	}
 	c.Tool = d.Tools[at].Tool
+	if raw.cut {
+		c.Err = &tools.Error{
+			Code: tools.ErrToolInvalidArgs, Tool: c.Tool, Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered,
+			Message: "the call was cut off before its arguments were complete",
+		}
+		return c
+	}
 	c.Args, c.Err = d.Args(raw.name, raw.args)
 	return c
 }

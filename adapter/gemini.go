@@ -102,7 +102,10 @@ func (w *gemini) calls(response []byte) ([]rawCall, error) {
 		if args == nil || rawjson.KindOf(args) == rawjson.KindNull {
 			args = []byte(`{}`) // the API leaves out what is empty
 		}
-		calls = append(calls, rawCall{text(c, "id"), text(c, "name"), args})
+		calls = append(calls, rawCall{
+			id: text(c, "id"), name: text(c, "name"), args: args,
+			cut: isTrue(get(c, "willContinue")) || get(c, "partialArgs") != nil,
+		})
 	}
 	return calls, nil
 }

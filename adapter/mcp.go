@@ -133,7 +133,7 @@ func (w *mcp) calls(response []byte) ([]rawCall, error) {
 	if s, ok := rawjson.Unquote(id); ok {
 		id = []byte(s)
 	}
-	return []rawCall{{string(id), text(params, "name"), args}}, nil
+	return []rawCall{{id: string(id), name: text(params, "name"), args: args}}, nil
 }
 
 func (w *mcp) reply([]byte) ([]json.RawMessage, error) { return nil, nil }

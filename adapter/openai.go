@@ -93,11 +93,17 @@ func (w *openAIChat) calls(response []byte) ([]rawCall, error) {
 	var calls []rawCall
 	for _, c := range elements(get(message, "tool_calls")) {
 		if function := get(c, "function"); function != nil {
-			calls = append(calls, rawCall{text(c, "id"), text(function, "name"), []byte(text(function, "arguments"))})
+			calls = append(calls, rawCall{id: text(c, "id"), name: text(function, "name"), args: []byte(text(function, "arguments"))})
 		}
+	}
+	if choices := elements(get(response, "choices")); len(choices) > 0 && unfinished(text(choices[0], "finish_reason")) {
+		return cutLast(calls), nil
 	}
 	return calls, nil
 }
+
+// unfinished reports whether a completion ended before the model did.
+func unfinished(reason string) bool { return reason == "length" || reason == "content_filter" }
 
 func (w *openAIChat) reply(response []byte) ([]json.RawMessage, error) {
 	message, err := chatMessage(response)

@@ -105,7 +105,10 @@ func (w *openAIResponses) calls(response []byte) ([]rawCall, error) {
 	var calls []rawCall
 	for _, item := range items {
 		if text(item, "type") == "function_call" {
-			calls = append(calls, rawCall{text(item, "call_id"), text(item, "name"), []byte(text(item, "arguments"))})
+			calls = append(calls, rawCall{
+				id: text(item, "call_id"), name: text(item, "name"), args: []byte(text(item, "arguments")),
+				cut: text(item, "status") == "incomplete",
+			})
 		}
 	}
 	return calls, nil

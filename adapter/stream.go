@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
-	"github.com/toolcrib/toolcrib/tools"
 )
 
 // maxStream bounds what one streamed response may hold, in bytes.
@@ -75,15 +74,11 @@ func (s *Stream) Close() []Call {
 		return nil
 	}
 	s.closed = true
-	cut := s.mapped(s.asm.rest())
-	for i := range cut {
-		cut[i].Args = nil
-		cut[i].Err = &tools.Error{
-			Code: tools.ErrToolInvalidArgs, Tool: cut[i].Tool, Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered,
-			Message: "the call was cut off before its arguments were complete",
-		}
+	rest := s.asm.rest()
+	for i := range rest {
+		rest[i].cut = true
 	}
-	return cut
+	return s.mapped(rest)
 }
 
 // Response returns what came so far in the form of a response that was not
@@ -113,11 +108,24 @@ func number(obj []byte, path ...string) (int, bool) {
 	return n, json.Unmarshal(v, &n) == nil
 }
 
-// orEmpty returns arguments that are well-formed, or an empty object in the
-// place of any others, for a history that must be JSON.
-func orEmpty(args []byte) json.RawMessage {
-	if rawjson.KindOf(args) != rawjson.KindObject || rawjson.Check(args, rawjson.Options{AllowDuplicates: true}) != nil {
-		return json.RawMessage(`{}`)
+// inputOf returns arguments that are whole and well-formed as they are. Any others
+// become a text, which is no arguments, so that nobody takes them for some.
+func inputOf(args []byte, whole bool) json.RawMessage {
+	if !whole || rawjson.KindOf(args) != rawjson.KindObject || rawjson.Check(args, rawjson.Options{AllowDuplicates: true}) != nil {
+		return rawjson.Quote(string(args))
 	}
 	return args
+}
+
+// withInput returns a tool use of a history, where the provider wants an object
+// for the arguments whatever they were.
+func withInput(use []byte) []byte {
+	if rawjson.KindOf(get(use, "input")) == rawjson.KindObject {
+		return use
+	}
+	fixed, err := rawjson.Set(use, "input", []byte(`{}`))
+	if err != nil {
+		return use
+	}
+	return fixed
 }

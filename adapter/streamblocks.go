@@ -16,6 +16,7 @@ type anthropicAssembler struct {
 	message []byte
 	blocks  map[int]*anthropicBlock
 	stop    []byte
+	ready   []rawCall // of a block that ended, until it is known why the message did
 }
 
 type anthropicBlock struct {
@@ -23,7 +24,8 @@ type anthropicBlock struct {
 	texts map[string][]byte // of members that grow
 	args  []byte
 	lists map[string][]json.RawMessage
-	done  bool
+	done  bool // it ended
+	told  bool // that it did not is told already
 }
 
 func (a *anthropicAssembler) add(event []byte) ([]rawCall, error) {
@@ -38,6 +40,7 @@ func (a *anthropicAssembler) add(event []byte) ([]rawCall, error) {
 			a.blocks = map[int]*anthropicBlock{}
 		}
 		a.blocks[index] = &anthropicBlock{raw: get(event, "content_block")}
+		return a.release(), nil
 	case "content_block_delta":
 		if b := a.blocks[index]; b != nil {
 			b.delta(get(event, "delta"))
@@ -45,12 +48,23 @@ func (a *anthropicAssembler) add(event []byte) ([]rawCall, error) {
 	case "content_block_stop":
 		if b := a.blocks[index]; b != nil && !b.done {
 			b.done = true
-			return b.call(), nil
+			a.ready = append(a.ready, b.call()...)
 		}
 	case "message_delta":
 		a.stop = get(event, "delta", "stop_reason")
+		if stopped(text(a.stop)) {
+			a.ready = cutLast(a.ready)
+		}
+		return a.release(), nil
 	}
 	return nil, nil
+}
+
+// release returns the calls that are ready.
+func (a *anthropicAssembler) release() []rawCall {
+	calls := a.ready
+	a.ready = nil
+	return calls
 }
 
 // delta adds to the member that the delta's kind is about.
@@ -94,7 +108,7 @@ func (b *anthropicBlock) call() []rawCall {
 	if text(b.raw, "type") != "tool_use" {
 		return nil
 	}
-	return []rawCall{{text(b.raw, "id"), text(b.raw, "name"), b.input()}}
+	return []rawCall{{id: text(b.raw, "id"), name: text(b.raw, "name"), args: b.input()}}
 }
 
 func (b *anthropicBlock) whole() json.RawMessage {
@@ -106,16 +120,16 @@ func (b *anthropicBlock) whole() json.RawMessage {
 		raw, _ = rawjson.Set(raw, member, encode(b.lists[member]))
 	}
 	if get(b.raw, "input") != nil {
-		raw, _ = rawjson.Set(raw, "input", orEmpty(b.input()))
+		raw, _ = rawjson.Set(raw, "input", inputOf(b.input(), b.done))
 	}
 	return raw
 }
 
 func (a *anthropicAssembler) rest() []rawCall {
-	var list []rawCall
+	list := a.release()
 	for _, index := range sortedKeys(a.blocks) {
-		if b := a.blocks[index]; !b.done {
-			b.done = true
+		if b := a.blocks[index]; !b.done && !b.told {
+			b.told = true
 			list = append(list, b.call()...)
 		}
 	}
@@ -144,6 +158,7 @@ func (a *anthropicAssembler) response() json.RawMessage {
 type bedrockAssembler struct {
 	blocks map[int]*bedrockBlock
 	stop   string
+	ready  []rawCall // of a block that ended, until it is known why the message did
 }
 
 type bedrockBlock struct {
@@ -153,7 +168,8 @@ type bedrockBlock struct {
 	reasoning []byte
 	signature []byte
 	redacted  []byte
-	done      bool
+	done      bool // it ended
+	told      bool // that it did not is told already
 }
 
 func (a *bedrockAssembler) block(event []byte) *bedrockBlock {
@@ -173,21 +189,32 @@ func (a *bedrockAssembler) add(event []byte) ([]rawCall, error) {
 		switch it.Key() {
 		case "contentBlockStart":
 			a.block(body).use = get(body, "start", "toolUse")
+			return a.release(), nil
 		case "contentBlockDelta":
 			a.block(body).delta(get(body, "delta"))
 		case "contentBlockStop":
 			if b := a.block(body); !b.done {
 				b.done = true
-				return b.call(), nil
+				a.ready = append(a.ready, b.call()...)
 			}
 		case "messageStop":
-			a.stop = text(body, "stopReason")
+			if a.stop = text(body, "stopReason"); stopped(a.stop) {
+				a.ready = cutLast(a.ready)
+			}
+			return a.release(), nil
 		case "internalServerException", "modelStreamErrorException", "serviceUnavailableException",
 			"throttlingException", "validationException":
 			return nil, failure(encode(map[string]any{"error": map[string]any{"type": it.Key(), "message": text(body, "message")}}))
 		}
 	}
 	return nil, nil
+}
+
+// release returns the calls that are ready.
+func (a *bedrockAssembler) release() []rawCall {
+	calls := a.ready
+	a.ready = nil
+	return calls
 }
 
 func (b *bedrockBlock) delta(delta []byte) {
@@ -215,13 +242,13 @@ func (b *bedrockBlock) call() []rawCall {
 	if b.use == nil {
 		return nil
 	}
-	return []rawCall{{text(b.use, "toolUseId"), text(b.use, "name"), b.input()}}
+	return []rawCall{{id: text(b.use, "toolUseId"), name: text(b.use, "name"), args: b.input()}}
 }
 
 func (b *bedrockBlock) whole() map[string]any {
 	switch {
 	case b.use != nil:
-		use, _ := rawjson.Set(b.use, "input", orEmpty(b.input()))
+		use, _ := rawjson.Set(b.use, "input", inputOf(b.input(), b.done))
 		return map[string]any{"toolUse": json.RawMessage(use)}
 	case b.redacted != nil:
 		return map[string]any{"reasoningContent": map[string]any{"redactedContent": string(b.redacted)}}
@@ -236,10 +263,10 @@ func (b *bedrockBlock) whole() map[string]any {
 }
 
 func (a *bedrockAssembler) rest() []rawCall {
-	var list []rawCall
+	list := a.release()
 	for _, index := range sortedKeys(a.blocks) {
-		if b := a.blocks[index]; !b.done {
-			b.done = true
+		if b := a.blocks[index]; !b.done && !b.told {
+			b.told = true
 			list = append(list, b.call()...)
 		}
 	}

@@ -75,7 +75,7 @@ func (a *geminiAssembler) closeCall() []rawCall {
 	a.open = nil
 	args := c.args.json()
 	call := get(c.raw, "functionCall")
-	raw := rawCall{text(call, "id"), text(call, "name"), args}
+	raw := rawCall{id: text(call, "id"), name: text(call, "name"), args: args}
 	for _, member := range []string{"partialArgs", "willContinue"} {
 		call, _ = rawjson.Delete(call, member)
 	}
@@ -106,7 +106,10 @@ func (a *geminiAssembler) rest() []rawCall {
 	if a.open == nil {
 		return nil
 	}
-	return a.closeCall()
+	call := get(a.open.raw, "functionCall")
+	args := a.open.args.json()
+	a.open = nil
+	return []rawCall{{id: text(call, "id"), name: text(call, "name"), args: args}}
 }
 
 func (a *geminiAssembler) response() json.RawMessage {

@@ -35,7 +35,7 @@ func (a *chatAssembler) add(event []byte) ([]rawCall, error) {
 			a.finish = reason
 		}
 	}
-	if a.finish == "" || a.finish == "length" {
+	if a.finish == "" || unfinished(a.finish) {
 		return nil, nil
 	}
 	return a.take(), nil
@@ -100,12 +100,14 @@ func (a *chatAssembler) take() []rawCall {
 	for _, c := range a.calls {
 		if !c.done {
 			c.done = true
-			list = append(list, rawCall{c.id, c.name, c.args})
+			list = append(list, rawCall{id: c.id, name: c.name, args: c.args})
 		}
 	}
 	return list
 }
 
+// rest returns what is left: of a completion that was cut off all calls but the
+// last are whole, yet nobody says so of each.
 func (a *chatAssembler) rest() []rawCall { return a.take() }
 
 func (a *chatAssembler) response() json.RawMessage {
@@ -187,7 +189,9 @@ func (a *responsesAssembler) take(i *responsesItem) []rawCall {
 	if !i.done {
 		args = i.args
 	}
-	return []rawCall{{text(i.raw, "call_id"), text(i.raw, "name"), args}}
+	return []rawCall{{
+		id: text(i.raw, "call_id"), name: text(i.raw, "name"), args: args, cut: text(i.raw, "status") == "incomplete",
+	}}
 }
 
 func (a *responsesAssembler) sorted() []*responsesItem {
@@ -218,6 +222,7 @@ func (a *responsesAssembler) response() json.RawMessage {
 		raw := i.raw
 		if !i.done && text(raw, "type") == "function_call" {
 			raw, _ = rawjson.Set(raw, "arguments", rawjson.Quote(string(i.args)))
+			raw, _ = rawjson.Set(raw, "status", []byte(`"incomplete"`))
 		}
 		output = append(output, raw)
 	}

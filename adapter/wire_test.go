@@ -3,6 +3,7 @@ package adapter_test
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"flag"
 	"os"
 	"path/filepath"
@@ -217,6 +218,74 @@ func TestStreamsEqualResponses(t *testing.T) {
 		}
 		if len(streamed) == 0 {
 			t.Errorf("%s: the stream holds no call", file)
+		}
+	}
+}
+
+// A model that was stopped while it wrote a call did not mean the call, whatever
+// stands in the response, and however the response came.
+func TestCallsThatWereCutOffAreNotRun(t *testing.T) {
+	for provider, test := range map[adapter.Provider]struct{ response, events string }{
+		adapter.OpenAI: {
+			`{"choices":[{"finish_reason":"length","message":{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"t","arguments":"{}"}}]}}]}`,
+			`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","function":{"name":"t","arguments":""}}]}}]}`,
+		},
+		adapter.OpenAIResponses: {
+			`{"status":"incomplete","output":[{"type":"function_call","status":"incomplete","call_id":"c","name":"t","arguments":"{}"}]}`,
+			`{"type":"response.output_item.added","output_index":0,"item":{"type":"function_call","call_id":"c","name":"t","arguments":"","status":"in_progress"}}`,
+		},
+		adapter.Anthropic: {
+			`{"stop_reason":"max_tokens","content":[{"type":"text","text":"x"},{"type":"tool_use","id":"c","name":"t","input":{}}]}`,
+			`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"c","name":"t","input":{}}}`,
+		},
+		adapter.Gemini: {
+			`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"t","willContinue":true}}]}}]}`,
+			`{"candidates":[{"content":{"parts":[{"functionCall":{"name":"t","willContinue":true}}]}}]}`,
+		},
+		adapter.Bedrock: {
+			`{"stopReason":"max_tokens","output":{"message":{"content":[{"toolUse":{"toolUseId":"c","name":"t","input":{}}}]}}}`,
+			`{"contentBlockStart":{"contentBlockIndex":0,"start":{"toolUse":{"toolUseId":"c","name":"t"}}}}`,
+		},
+	} {
+		d := newAdapter(t, provider, nil).Declare(named("t"))
+		whole, err := d.Calls(json.RawMessage(test.response))
+		if err != nil {
+			t.Fatal(provider, err)
+		}
+		s := d.Stream()
+		streamed := append(feed(t, s, []byte(test.events)), s.Close()...)
+		again, err := d.Calls(s.Response())
+		if err != nil {
+			t.Fatal(provider, err)
+		}
+		for kind, calls := range map[string][]adapter.Call{"whole": whole, "streamed": streamed, "put together": again} {
+			if len(calls) != 1 || !errors.Is(calls[0].Err, tools.ErrToolInvalidArgs) || calls[0].Args != nil {
+				t.Errorf("%s, %s: %+v", provider, kind, calls)
+			}
+		}
+		if _, err := d.Reply(s.Response()); err != nil {
+			t.Errorf("%s: %v", provider, err)
+		}
+	}
+}
+
+// Of a message that was cut off, the calls before the last are whole.
+func TestOnlyTheLastCallIsCutOff(t *testing.T) {
+	d := adapter.NewAnthropicAdapter().Declare(named("t"))
+	s := d.Stream()
+	calls := feed(t, s, []byte(`{"type":"content_block_start","index":0,"content_block":{"type":"tool_use","id":"a","name":"t","input":{}}}
+{"type":"content_block_stop","index":0}
+{"type":"content_block_start","index":1,"content_block":{"type":"tool_use","id":"b","name":"t","input":{}}}
+{"type":"content_block_stop","index":1}
+{"type":"message_delta","delta":{"stop_reason":"max_tokens"}}
+{"type":"message_stop"}`))
+	again, err := d.Calls(s.Response())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, list := range [][]adapter.Call{calls, again} {
+		if len(list) != 2 || list[0].Err != nil || list[1].Err == nil {
+			t.Errorf("%+v", list)
 		}
 	}
 }

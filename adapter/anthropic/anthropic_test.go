@@ -92,6 +92,7 @@ func TestStream(t *testing.T) {
 		`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"{\"_city\":\"Ri"}}`,
 		`{"type":"content_block_delta","index":0,"delta":{"type":"input_json_delta","partial_json":"ga\"}"}}`,
 		`{"type":"content_block_stop","index":0}`,
+		`{"type":"message_delta","delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":1}}`,
 	} {
 		var event anthropic.MessageStreamEventUnion
 		if err := json.Unmarshal([]byte(raw), &event); err != nil {
