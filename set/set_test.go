@@ -182,7 +182,9 @@ func TestExportSaysWhatIsLost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ts, err := set.NewBuilder("s").FromTools([]*tools.Tool{lossy, tool("b"), tool("a")}).Build()
+	a, b := tool("a"), tool("b")
+	a.ArgsSchema, b.ArgsSchema = json.RawMessage(`{"type":"object","properties":{}}`), json.RawMessage(`{"type":"object","properties":{}}`)
+	ts, err := set.NewBuilder("s").FromTools([]*tools.Tool{lossy, b, a}).Build()
 	if err != nil {
 		t.Fatal(err)
 	}
