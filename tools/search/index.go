@@ -46,7 +46,8 @@ type Index struct {
 	used   map[string]uint64 // when each was asked for last
 	clock  uint64
 
-	roster roster // what Sync was given
+	roster roster    // what Sync was given
+	boards sync.Pool // of *board
 }
 
 var (

@@ -42,8 +42,8 @@ func (x *Index) find(ctx context.Context, v set, q Query) Result {
 		return s.tagged(&q)
 	}
 	ask := s.read(q.Text)
-	b := newBoard(s.all())
-	defer b.release()
+	b := x.board(s.all())
+	defer x.release(b)
 	s.count(ask, b)
 	list, matched := s.candidates(ask, b, &q)
 	r := Result{Matched: matched, Repairs: ask.repairs}

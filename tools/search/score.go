@@ -1,9 +1,6 @@
 package search
 
-import (
-	"math"
-	"sync"
-)
+import "math"
 
 // idf tells how much a term says that n of all documents hold.
 func idf(n, all int) float32 {
@@ -31,10 +28,12 @@ type board struct {
 	touched []uint32
 }
 
-var boards = sync.Pool{New: func() any { return new(board) }}
-
-func newBoard(n int) *board {
-	b := boards.Get().(*board)
+// board returns a cleared board for so many documents. It is given back with release.
+func (x *Index) board(n int) *board {
+	b, _ := x.boards.Get().(*board)
+	if b == nil {
+		b = new(board)
+	}
 	if cap(b.tallies) < n {
 		b.tallies = make([]tally, n)
 	}
@@ -43,12 +42,12 @@ func newBoard(n int) *board {
 	return b
 }
 
-// release clears what was touched and gives the board back.
-func (b *board) release() {
+// release clears what was touched and keeps the board for another search.
+func (x *Index) release(b *board) {
 	for _, id := range b.touched {
 		b.tallies[id] = tally{}
 	}
-	boards.Put(b)
+	x.boards.Put(b)
 }
 
 // count goes through the postings of every way of every concept. Of a concept's ways the best counts.
