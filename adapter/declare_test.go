@@ -64,6 +64,7 @@ func TestHiddenArgumentsNeverAppear(t *testing.T) {
 		Name: "lookup", Description: "Look something up.",
 		ArgsSchema: json.RawMessage(`{"type":"object","properties":{"q":{"type":"string"},"hiddenkey":{"type":"string","description":"hiddenkey of the tenant"}},"required":["q","hiddenkey"]}`),
 		Injected:   []tools.Injected{{Arg: "hiddenkey", From: "secret:x"}},
+		Definition: json.RawMessage(`{"name":"lookup","inputSchema":{"type":"object","properties":{"hiddenkey":{}}},"note":"hiddenkey"}`),
 		Examples:   []tools.ToolExample{{Args: map[string]any{"q": "a", "hiddenkey": "b"}}, {Args: map[string]any{"q": "shown"}}},
 	}
 	for _, a := range adapters(t) {

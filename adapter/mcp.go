@@ -74,7 +74,8 @@ func (w *mcp) declare(d *Declaration) json.RawMessage {
 		object.Meta[metaLatency] = t.LatencyHint.Milliseconds()
 	}
 	own := encode(object)
-	if published := t.Definition; t.Kind == tools.KindTool && rawjson.KindOf(published) == rawjson.KindObject && rawjson.Check(published, rawjson.Options{}) == nil {
+	// What a source publishes may speak of arguments that are hidden here.
+	if published := t.Definition; t.Kind == tools.KindTool && len(t.Injected) == 0 && rawjson.KindOf(published) == rawjson.KindObject && rawjson.Check(published, rawjson.Options{}) == nil {
 		return overlay(published, own)
 	}
 	return own
