@@ -78,7 +78,7 @@ func TestArtifactsOfASession(t *testing.T) {
 	}
 	content.Close()
 	part, err := mine.FetchArtifact(ctx, artifacts.FetchArgs{Ref: info.Ref, FromLine: 2, ToLine: 2})
-	if err != nil || part.Content != "two\n" {
+	if err != nil || part.Content != "two" {
 		t.Errorf("%+v, %v", part, err)
 	}
 	for name, ask := range map[string]func(*api.Client, string) error{

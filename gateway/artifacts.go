@@ -13,7 +13,6 @@ import (
 
 	"github.com/toolcrib/toolcrib/artifacts"
 	"github.com/toolcrib/toolcrib/store"
-	"github.com/toolcrib/toolcrib/store/sqlstore"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/builtin"
 	"github.com/toolcrib/toolcrib/view"
@@ -33,19 +32,19 @@ const sweepEvery = 10 * time.Minute
 
 // openArtifacts opens the store of large results in the data folder. Without
 // one, they are kept in a folder of their own, which goes with the gateway.
-func (g *Gateway) openArtifacts(ctx context.Context, dir string) error {
-	records := store.Records(g.store)
+func (g *Gateway) openArtifacts(dir string) error {
+	records, inUse := store.Records(g.store), make(chan struct{})
 	if dir == "" {
 		temporary, err := os.MkdirTemp("", "toolcrib-artifacts-")
 		if err != nil {
 			return fmt.Errorf("gateway: no folder can be made for large results: %w", err)
 		}
-		memory, err := sqlstore.OpenMemory(ctx, nil)
-		if err != nil {
-			return errors.Join(fmt.Errorf("gateway: the store cannot be opened: %w", err), os.RemoveAll(temporary))
-		}
-		dir, records = temporary, memory
+		memory := newPassing()
+		dir, records, inUse = temporary, memory, memory.opened
 		g.dropData = func() error { return errors.Join(memory.Close(), os.RemoveAll(temporary)) }
+	}
+	if g.store != nil {
+		close(inUse) // by an earlier process
 	}
 	bucket, err := fileblob.OpenBucket(filepath.Join(dir, artifactFolder), &fileblob.Options{CreateDir: true, DirFileMode: 0o700, NoTempDir: true, Metadata: fileblob.MetadataDontWrite})
 	if err != nil {
@@ -53,8 +52,18 @@ func (g *Gateway) openArtifacts(ctx context.Context, dir string) error {
 	}
 	g.bucket = bucket
 	g.kept = artifacts.New(bucket, records, g.cfg.Artifacts.options(g))
-	g.sweeping.Go(func() { g.kept.Run(g.life, sweepEvery) })
+	g.sweeping.Go(func() { g.sweep(inUse) })
 	return nil
+}
+
+// sweep removes what has expired, until the gateway ends, once there can be
+// something.
+func (g *Gateway) sweep(inUse <-chan struct{}) {
+	select {
+	case <-inUse:
+		g.kept.Run(g.life, sweepEvery)
+	case <-g.life.Done():
+	}
 }
 
 func (a *Artifacts) options(g *Gateway) *artifacts.Options {

@@ -25,9 +25,9 @@ import (
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/auth"
 	"github.com/toolcrib/toolcrib/tools/builtin"
+	"github.com/toolcrib/toolcrib/tools/mcptool"
 	"github.com/toolcrib/toolcrib/tools/search"
 	"github.com/toolcrib/toolcrib/turn"
-	"github.com/toolcrib/toolcrib/tools/mcptool"
 	"github.com/toolcrib/toolcrib/view"
 )
 
@@ -182,7 +182,7 @@ func (g *Gateway) openData(ctx context.Context) error {
 		dir = absolute(g.cfg.dir, g.cfg.DataDir)
 	}
 	if dir == "" {
-		return g.openArtifacts(ctx, "")
+		return g.openArtifacts("")
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("gateway: the data folder cannot be made: %w", err)
@@ -192,7 +192,7 @@ func (g *Gateway) openData(ctx context.Context) error {
 		return fmt.Errorf("gateway: the store cannot be opened: %w", err)
 	}
 	g.store, g.found = db, view.Watch(storedMemory{db})
-	return g.openArtifacts(ctx, dir)
+	return g.openArtifacts(dir)
 }
 
 // storeFile is the store's file in the data folder.
