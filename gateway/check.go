@@ -24,6 +24,9 @@ func (c *Config) check() ConfigErrors {
 	if c.Listen != "" {
 		k.listen(c.Listen)
 	}
+	if e := c.Search.Embeddings; e != nil {
+		k.httpSource("search.embeddings", nil, e.Headers)
+	}
 	t := &c.Tools
 	k.unique("tools.entries", len(t.Entries), func(i int) string { return t.Entries[i].Name })
 	k.unique("tools.oauth_providers", len(t.OAuthProviders), func(i int) string { return t.OAuthProviders[i].Name })

@@ -25,6 +25,7 @@ type Config struct {
 	AllowedHosts   []string  `yaml:"allowed_hosts" doc:"Values of the Host header to accept, beside those of this machine."`
 	Tools          Tools     `yaml:"tools" doc:"The tools and where they come from."`
 	MCP            MCP       `yaml:"mcp" doc:"The MCP entrance."`
+	Search         Search    `yaml:"search" doc:"How tools are found."`
 	Artifacts      Artifacts `yaml:"artifacts" doc:"Large results."`
 	Planner        Planner   `yaml:"planner" doc:"How a model's turn is run."`
 	Limits         Limits    `yaml:"limits" doc:"Bounds of time and size."`
@@ -48,6 +49,23 @@ type MCP struct {
 	MaxSessions int `yaml:"max_sessions" rule:"min=1" doc:"Most sessions that are open over HTTP; beyond it the one that is idle longest makes place."`
 	// SessionIdle is 30 minutes when 0.
 	SessionIdle Duration `yaml:"session_idle" doc:"How long a session over HTTP lives without a request or an open stream, such as 30m."`
+}
+
+// Search is about how tools are found.
+type Search struct {
+	// Embeddings, when not nil, is a service by which tools are found by meaning
+	// as well.
+	Embeddings *Embeddings `yaml:"embeddings" doc:"A service that speaks the embeddings protocol of OpenAI; tools are then found by meaning as well."`
+}
+
+// Embeddings is a service that speaks the embeddings protocol of OpenAI. It is
+// told the descriptions of the tools, and the queries.
+type Embeddings struct {
+	URL        string            `yaml:"url" rule:"required,url" doc:"Address of the API, such as http://127.0.0.1:11434/v1."`
+	Model      string            `yaml:"model" rule:"required" doc:"Name of the model."`
+	Dimensions int               `yaml:"dimensions" rule:"min=1" doc:"Length of the vectors, where the model can shorten them."`
+	Headers    map[string]string `yaml:"headers" rule:"secret" doc:"Headers of each request, such as Authorization; values may hold ${NAME} or be file:PATH."`
+	Timeout    Duration          `yaml:"timeout" doc:"Time limit of one request, such as 10s; 30s when absent."`
 }
 
 // Tools is the tools section.

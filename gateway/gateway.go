@@ -159,7 +159,7 @@ func prepare(cfg *Config, opts *Options) ([]sourceSpec, error) {
 		return nil, err
 	}
 	list, faults := cfg.sourceSpecs(opts.resolved())
-	faults = slices.Concat(cfg.unavailable(), cfg.checkListen()).followedBy(faults)
+	faults = slices.Concat(cfg.unavailable(), cfg.checkListen(), cfg.checkEmbeddings()).followedBy(faults)
 	return list, faults.once().sorted()
 }
 
@@ -177,10 +177,7 @@ func (c *Config) checkListen() ConfigErrors {
 // what would be kept there is kept in this process.
 func (g *Gateway) openData(ctx context.Context) error {
 	g.found = view.Watch(view.NewMemory(nil))
-	dir := g.opts.DataDir
-	if dir == "" && g.cfg.DataDir != "" {
-		dir = absolute(g.cfg.dir, g.cfg.DataDir)
-	}
+	dir := g.dataDir()
 	if dir == "" {
 		return g.openArtifacts("")
 	}
@@ -201,6 +198,9 @@ const storeFile = "toolcrib.db"
 // closeStore ends the use of the store, once nothing needs it any more.
 func (g *Gateway) closeStore() error {
 	err := g.closeArtifacts()
+	if g.index != nil {
+		err = errors.Join(err, g.index.Close())
+	}
 	if g.store != nil {
 		err = errors.Join(err, g.store.Close())
 	}
@@ -213,7 +213,7 @@ func (g *Gateway) openCatalog() error {
 		return fmt.Errorf("gateway: %w", err)
 	}
 	g.bus = events.NewBus(registry)
-	g.index = search.New(&search.Options{Logger: g.log})
+	g.index = g.newIndex()
 	cat, ok := tools.NewCatalog(
 		tools.WithEvents(g.bus),
 		tools.WithSearchCache(g.index),
