@@ -197,6 +197,9 @@ func (c *checker) stdioServer(s *MCPServer, at string) {
 	if s.URL != "" {
 		c.fault(at+".url", "does not belong to a stdio server", "command alone")
 	}
+	if c.cfg.startsItself(s.Command) {
+		c.fault(at+".command", "starts this program with this configuration, which would go on without end", "another program, or -c with another configuration")
+	}
 	if len(s.Headers) > 0 {
 		c.fault(at+".headers", "do not belong to a stdio server", "env")
 	}

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/rand"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -53,8 +54,9 @@ type Options struct {
 	// process in another session themselves.
 	Adopts bool
 
-	broker  *auth.Broker     // of the tokens of sources; Open makes it
-	nursery *mcptool.Nursery // if the process adopts; Open makes it
+	broker   *auth.Broker     // of the tokens of sources; Open makes it
+	instance string           // the gateway's name in handshakes; Open makes it
+	nursery  *mcptool.Nursery // if the process adopts; Open makes it
 }
 
 func (o *Options) resolved() Options {
@@ -118,7 +120,7 @@ func Open(ctx context.Context, cfg *Config, opts *Options) (*Gateway, error) {
 	}
 	g := &Gateway{opts: opts.resolved(), cfg: cfg, opened: cfg, calls: newGate()}
 	g.log, g.timeout = g.opts.Logger, cfg.Limits.connectTimeout()
-	g.opts.broker = g.newBroker()
+	g.opts.broker, g.opts.instance = g.newBroker(), rand.Text()
 	if g.opts.Adopts {
 		g.opts.nursery = mcptool.NewNursery()
 	}

@@ -85,6 +85,7 @@ func (s *specs) mcpServer(m *MCPServer, at string) {
 		URL:           m.URL,
 		Headers:       s.secrets(m.Headers, at+".headers"),
 		ClientInfo:    implementation(s.opts.Version),
+		Self:          s.opts.instance,
 		Prefix:        prefix(m.Prefix),
 		Include:       m.Include,
 		Exclude:       m.Exclude,

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
+	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
 // The methods that are served here; the wire itself serves the handshakes.
@@ -65,7 +66,19 @@ func (h handler) Describe(ctx context.Context, sess *mcpwire.Session) (*mcpwire.
 		Instructions: s.instructions(withSession(ctx, sess)),
 		TTL:          s.opts.ListTTL,
 		CacheScope:   "private",
+		Extra:        s.instance(),
 	}, nil
+}
+
+// metaInstance is the member of the _meta of a handshake that names the server.
+const metaInstance = "toolcrib/instance"
+
+// instance is what a handshake says beside what the protocol asks for.
+func (s *Server) instance() json.RawMessage {
+	if s.opts.Instance == "" {
+		return nil
+	}
+	return append(rawjson.AppendQuoted([]byte(`{"_meta":{"`+metaInstance+`":`), s.opts.Instance), `}}`...)
 }
 
 // ServeMCP answers one request.

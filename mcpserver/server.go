@@ -22,6 +22,9 @@ type Options struct {
 	// Name, Title and Version are what the server calls itself; the name is
 	// "toolcrib" by default, the version "0".
 	Name, Title, Version string
+	// Instance, when not empty, names this server in the _meta of handshakes, so
+	// that a program which reaches itself knows it.
+	Instance string
 	// Instructions tell a model how to use the server. Empty sends none.
 	Instructions string
 

@@ -53,6 +53,10 @@ type Config struct {
 	// TransportMode says how the server is reached.
 	TransportMode TransportMode
 
+	// Self, when not empty, is the name under which the program itself answers
+	// handshakes (MetaInstance): a server that gives it is refused.
+	Self string
+
 	// Command is the program to start, and its arguments.
 	Command []string
 	// Env is what the child's environment has beside PATH, HOME, LANG and

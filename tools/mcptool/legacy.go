@@ -8,12 +8,12 @@ import (
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
 )
 
-// connect opens a transport and performs the handshake. Where the configuration
+// reach opens a transport and performs the handshake. Where the configuration
 // leaves open which transport the server at a URL has, streamable HTTP is tried
 // first and HTTP+SSE where that is refused as the protocol's rules for
 // compatibility say; what a server had last time is tried before either. l is
 // the lane that the connection is for, nil for everybody.
-func (s *Server) connect(ctx context.Context, l *lane, opts *mcpwire.ClientOptions) (*mcpwire.Client, error) {
+func (s *Server) reach(ctx context.Context, l *lane, opts *mcpwire.ClientOptions) (*mcpwire.Client, error) {
 	if !s.guesses || mcpwire.EraOf(opts.Version) == mcpwire.EraStateless {
 		return mcpwire.Connect(ctx, s.named(s.transport(), l), opts)
 	}
