@@ -56,7 +56,7 @@ func start(t *testing.T) *gateway.Gateway {
 func TestEveryTransportAnswers(t *testing.T) {
 	g := start(t)
 	ctx := g.LocalContext(t.Context())
-	want := []string{"clock.now", "library_add_book", "library_find_books", "library_get_book", "library_lend_book", "library_return_book",
+	want := []string{"artifact_fetch", "clock.now", "library_add_book", "library_find_books", "library_get_book", "library_lend_book", "library_return_book",
 		"notes_add", "notes_countdown", "notes_list", "text.echo", "tool_call", "tool_get", "tool_search", "units.convert"}
 	if diff := cmp.Diff(want, tools.VisibleNames(g.Catalog(), tools.FilterFrom(ctx))); diff != "" {
 		t.Fatalf("%s\n%+v", diff, g.Sources())
