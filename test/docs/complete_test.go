@@ -3,8 +3,10 @@ package docs
 import (
 	"bytes"
 	"encoding/json"
+	"io/fs"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
 	"reflect"
 	"regexp"
@@ -134,6 +136,13 @@ func TestCommandsAndFlags(t *testing.T) {
 		t.Fatalf("the help lists only %q", words)
 	}
 	mentions(t, "docs/cli.md", words)
+	front := readPage(t, "README.md").text
+	for _, word := range words {
+		name, command := strings.CutPrefix(word, "toolcrib ")
+		if command && !regexp.MustCompile("`"+name+"[` ]").MatchString(front) {
+			t.Errorf("README.md does not mention `%s`", name)
+		}
+	}
 }
 
 // The codes of failures, as the sources of the two entrances declare them.
@@ -210,6 +219,29 @@ func required(t *testing.T, file string) []*modfile.Require {
 		t.Fatal(err)
 	}
 	return mod.Require
+}
+
+// Whoever begins at the README finds every page, by way of the index at most, and every example.
+func TestEveryPageIsLinked(t *testing.T) {
+	const front, index = "README.md", "docs/README.md"
+	linked := map[string]bool{}
+	for _, name := range []string{front, index} {
+		for _, m := range link.FindAllStringSubmatch(readPage(t, name).text, -1) {
+			linked[path.Join(path.Dir(name), m[1])] = true
+		}
+	}
+	root := os.DirFS(peertest.Root(t))
+	for _, pattern := range []string{"docs/*.md", "docs/design/*.md", "examples/*"} {
+		found, err := fs.Glob(root, pattern)
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%s: %d found, %v", pattern, len(found), err)
+		}
+		for _, name := range found {
+			if name != "examples/internal" && !linked[name] && !linked[name+"/main.go"] {
+				t.Errorf("neither %s nor %s links %s", front, index, name)
+			}
+		}
+	}
 }
 
 var link = regexp.MustCompile(`\]\(([^)#]+)(?:#[^)]*)?\)`)
