@@ -195,6 +195,21 @@ func TestImportsPointDown(t *testing.T) {
 	}
 }
 
+// Whoever looks for a package's place finds it in the page on the layout.
+func TestPageOnTheLayoutHasEveryPackage(t *testing.T) {
+	const page = "docs/design/layout.md"
+	text, err := os.ReadFile(page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	words := strings.Fields(string(text))
+	for _, pkg := range slices.Sorted(maps.Keys(imports)) {
+		if pkg != "" && !slices.Contains(words, pkg) {
+			t.Errorf("%s does not mention %s", page, pkg)
+		}
+	}
+}
+
 // Listing a package above itself would let two packages know each other, which Go refuses only directly.
 func TestListedImportsAreLayers(t *testing.T) {
 	var visit func(pkg string, above []string)
