@@ -1,6 +1,27 @@
 package main
 
-import "testing"
+import (
+	"bytes"
+	"testing"
+
+	"github.com/toolcrib/toolcrib/api"
+)
+
+func TestWarningOfASourcesState(t *testing.T) {
+	for _, c := range []struct {
+		row  api.Source
+		want string
+	}{
+		{api.Source{Name: "memory", State: "replacing"}, "toolcrib: source memory is replacing\n"},
+		{api.Source{Name: "memory", State: "down", Error: "it ended\nat once"}, "toolcrib: source memory is down: it ended…\n"},
+	} {
+		var errOut bytes.Buffer
+		(&app{errOut: &errOut}).warnOfState(&c.row)
+		if errOut.String() != c.want {
+			t.Errorf("got %q, want %q", &errOut, c.want)
+		}
+	}
+}
 
 func TestFirstLine(t *testing.T) {
 	for _, c := range []struct {

@@ -78,10 +78,19 @@ func (a *app) warnOfSources(s *session) {
 	}
 	for _, row := range resp.Sources {
 		if row.State != gateway.SourceReady && !s.late[row.Name] {
-			fmt.Fprintf(a.errOut, "toolcrib: source %s is %s: %s\n", row.Name, row.State, orDash(firstLine(row.Error, errorWidth)))
+			a.warnOfState(&row)
 		}
 		for _, r := range row.Refused {
 			fmt.Fprintf(a.errOut, "toolcrib: source %s: tool %q refused: %s\n", row.Name, r.Name, firstLine(r.Reason, errorWidth))
 		}
 	}
+}
+
+// warnOfState says on stderr in which state a source is, and why if it is known.
+func (a *app) warnOfState(row *api.Source) {
+	why := firstLine(row.Error, errorWidth)
+	if why != "" {
+		why = ": " + why
+	}
+	fmt.Fprintf(a.errOut, "toolcrib: source %s is %s%s\n", row.Name, row.State, why)
 }
