@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net"
@@ -151,7 +152,7 @@ func (s *specs) oauth(m *MCPServer, at string) (*auth.Upstream, oauthSettings) {
 	}
 	upstream, err := broker.Upstream(cfg)
 	if err != nil && !r.failed {
-		s.faults = append(s.faults, s.cfg.faultAt(at+".oauth", err.Error(), ""))
+		s.faults = append(s.faults, r.fault(err, at+".oauth"))
 	}
 	return upstream, oauthSettings{*m.OAuth, *p, r.values}
 }
@@ -163,6 +164,15 @@ type references struct {
 	n      int
 	values [5]string // in the order in which they were asked for
 	failed bool
+}
+
+// fault is what is wrong with the tokens of the server at a place: in the
+// provider, where the error names a part of it.
+func (r *references) fault(err error, server string) *ConfigError {
+	if field, ok := errors.AsType[*auth.FieldError](err); ok {
+		return r.cfg.faultAt(join(r.at, field.Field), field.Problem, "")
+	}
+	return r.cfg.faultAt(server, err.Error(), "")
 }
 
 // variable returns the value of an environment variable, empty without a name.
@@ -229,7 +239,7 @@ func (spec *sourceSpec) withTokens(cfg mcptool.Config, upstream *auth.Upstream, 
 	spec.upstream, spec.settings = upstream, mcpSettings{cfg, settings}
 	spec.open = func(log *slog.Logger) (tools.ToolProvider, error) {
 		own := cfg
-		own.Logger, own.HTTP = log, upstream.Transport(nil)
+		own.Logger, own.HTTP, own.Hide = log, upstream.Transport(nil), upstream.Hide
 		return mcptool.New(&own)
 	}
 }

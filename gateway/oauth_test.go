@@ -1,8 +1,11 @@
 package gateway_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/cookiejar"
 	"net/http/httptest"
@@ -13,9 +16,11 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/toolcrib/toolcrib/api"
 	"github.com/toolcrib/toolcrib/gateway"
 	"github.com/toolcrib/toolcrib/internal/oauthtest"
 	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/tools/mcptool"
 )
 
 // protected is an MCP server behind OAuth.
@@ -126,6 +131,73 @@ func TestManyCallersAtTheEndOfAToken(t *testing.T) {
 	}
 }
 
+// A server that says again what it was sent does not bring its token into the
+// error of a call.
+func TestAServerThatRepeatsItsToken(t *testing.T) {
+	w := protected(t)
+	real := w.Handler
+	var token string
+	w.Handler = http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		var call struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if _ = json.Unmarshal(body, &call); call.Method != "tools/call" {
+			r.Body = io.NopCloser(bytes.NewReader(body))
+			real.ServeHTTP(out, r)
+			return
+		}
+		said := r.Header.Get("Authorization")
+		_, token, _ = strings.Cut(said, " ")
+		oauthtest.WriteJSON(out, 200, map[string]any{"jsonrpc": "2.0", "id": call.ID,
+			"error": map[string]any{"code": -32000, "message": "no such user for " + said, "data": said}})
+	})
+	g := open(t, parse(t, fmt.Sprintf("tools: {mcp_servers: [{name: notes, url: %s/mcp, oauth: {binding_scope: user}}]}", w.Service.URL)), nil)
+	serveHTTP(t, g)
+	agree(t, g.Sources()[0].AuthorizationURL)
+	ready(t, g)
+	for range 2 {
+		_, err := tools.Invoke(g.LocalContext(bounded(t)), g.Catalog(), "notes_echo", json.RawMessage(`{"text":"hello"}`))
+		if err == nil || !strings.Contains(err.Error(), "no such user for") || token == "" {
+			t.Fatalf("the call gave %v", err)
+		}
+		for shown := err; shown != nil; shown = errors.Unwrap(shown) {
+			if strings.Contains(fmt.Sprintf("%v %+v", shown, shown), token) {
+				t.Errorf("the token is shown: %v", shown)
+			}
+		}
+		if rpc, ok := errors.AsType[*mcptool.RPCError](err); !ok || strings.Contains(string(rpc.Data), token) {
+			t.Errorf("the token is in the data of %v", err)
+		}
+		w.Expire()
+	}
+}
+
+// Where each session has its token, the list of sources says in any session of
+// the operator where to go.
+func TestTheLinkOfASourceForEachSession(t *testing.T) {
+	w := protected(t)
+	g := open(t, parse(t, fmt.Sprintf("tools: {mcp_servers: [{name: notes, url: %s/mcp, oauth: {binding_scope: session}}]}", w.Service.URL)), nil)
+	s := httptest.NewServer(g.Handler())
+	t.Cleanup(s.Close)
+	g.ServedAt(s.URL)
+	client, err := api.NewClient(s.URL, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := client.Sources(bounded(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := resp.Sources[0].AuthorizationURL
+	if link == "" {
+		t.Fatalf("the source is %+v", resp.Sources[0])
+	}
+	agree(t, link)
+	ready(t, g)
+}
+
 // A program without a page for browsers says what is missing, and no address.
 func TestAuthorizationWithoutAPage(t *testing.T) {
 	w := protected(t)
@@ -168,6 +240,9 @@ func TestWhatAProviderLacks(t *testing.T) {
 		{"grant: client_credentials", "t.yaml:2:62: tools.mcp_servers[0].oauth: grant client_credentials needs a client id"},
 		{"grant: jwt_bearer, assertion: file:jwt", "tools.oauth_providers[0].assertion: the file jwt cannot be read"},
 		{"auth_url: https://a.example", "auth_url needs token_url"},
+		{"issuer: http://a.example", "t.yaml:3:71: tools.oauth_providers[0].issuer: http://a.example is not served over HTTPS"},
+		{"auth_url: https://a.example, token_url: http://a.example/token", "t.yaml:3:103: tools.oauth_providers[0].token_url: http://a.example is not served over HTTPS"},
+		{"extra: {code_challenge: ''}", "tools.oauth_providers[0].extra.code_challenge: the parameter is not for extra"},
 	} {
 		cfg, err := gateway.Parse("t.yaml", fmt.Appendf(nil, `tools:
   mcp_servers: [{name: a, url: https://a.example/mcp, oauth: {provider: p}}]

@@ -5,8 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/toolcrib/toolcrib/internal/netguard"
 )
@@ -106,7 +108,8 @@ type Config struct {
 	RedirectURL string
 	// Extra are further parameters of the authorization request or, without a
 	// person, of the token request. An empty value leaves out a parameter that
-	// is sent otherwise.
+	// is sent otherwise. What protects an exchange, or says who asks, is no
+	// further parameter: of those only an empty "resource" is permitted.
 	Extra map[string]string
 	// Assertion is what JWTBearer trades for a token.
 	Assertion Secret
@@ -148,7 +151,64 @@ func (c *Config) check() error {
 	case c.sendsSecrets() && c.Issuer == "" && c.TokenURL == "":
 		return fmt.Errorf("issuer is missing: it names the authorization server that the credentials are for; %q sends them to whichever the service names", AnyIssuer)
 	}
-	return errors.Join(c.checkMethod(), c.checkGrant())
+	return errors.Join(c.checkAddresses(), c.checkExtra(), c.checkMethod(), c.checkGrant())
+}
+
+// A FieldError says which part of a configuration is wrong, in the words of a
+// configuration file, such as "token_url".
+type FieldError struct {
+	Field, Problem string
+}
+
+func (e *FieldError) Error() string { return e.Field + ": " + e.Problem }
+
+// checkAddresses holds what is configured to the rule for what services name.
+func (c *Config) checkAddresses() error {
+	type field struct{ name, address string }
+	fields := []field{{"auth_url", c.AuthURL}, {"token_url", c.TokenURL}}
+	if c.Issuer != AnyIssuer {
+		fields = append(fields, field{"issuer", c.Issuer})
+	}
+	if c.Identity != nil {
+		fields = append(fields, field{"identity_provider.token_url", c.Identity.TokenURL})
+	}
+	plain := permitsPlain(policyFor(c))
+	for _, f := range fields {
+		if f.address == "" {
+			continue
+		}
+		if err := checkAddress(f.address, plain); err != nil {
+			return &FieldError{f.name, err.Error()}
+		}
+	}
+	return nil
+}
+
+// checkExtra refuses parameters that would take the place of what protects an
+// exchange, says who asks, or is configured elsewhere.
+func (c *Config) checkExtra() error {
+	for _, name := range slices.Sorted(maps.Keys(c.Extra)) {
+		if isReserved(name) && !(name == "resource" && c.Extra[name] == "") {
+			return &FieldError{"extra." + name, "the parameter is not for extra, as what is sent there protects the exchange or says who asks"}
+		}
+	}
+	return nil
+}
+
+// isReserved reports whether a parameter is this package's alone. Servers that do
+// not tell upper case from lower are thought of too.
+func isReserved(name string) bool {
+	name = strings.ToLower(name)
+	switch name {
+	case "state", "redirect_uri", "response_type", "grant_type", "refresh_token", "resource", "request", "request_uri":
+		return true
+	}
+	for _, prefix := range []string{"code", "client_", "subject_token"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return strings.Contains(name, "assertion")
 }
 
 func (c *Config) sendsSecrets() bool {

@@ -80,7 +80,7 @@ func (u *Upstream) discover(ctx context.Context, c challenge) (*discovery, error
 		if d.server.Issuer == AnyIssuer {
 			d.server.Issuer = ""
 		}
-		return d, nil
+		return d, u.checkEndpoints(&d.server)
 	}
 	if found != nil && len(issuers) == 0 {
 		return nil, refuse("the metadata of the service name no authorization server; set auth_url and token_url")
@@ -205,12 +205,17 @@ func sameIssuer(a, b string) bool {
 
 // checkServer refuses a server that the grant cannot be used with in safety.
 func (u *Upstream) checkServer(s *oauthex.AuthServerMeta) error {
+	if u.cfg.Grant == AuthorizationCode && !slices.Contains(s.CodeChallengeMethodsSupported, "S256") {
+		return refuse("the authorization server %s does not protect its codes (PKCE with S256)", bounded(s.Issuer))
+	}
+	return u.checkEndpoints(s)
+}
+
+// checkEndpoints refuses a server whose endpoints are no address of one.
+func (u *Upstream) checkEndpoints(s *oauthex.AuthServerMeta) error {
 	endpoints := []string{s.TokenEndpoint}
 	if u.cfg.Grant == AuthorizationCode {
 		endpoints = append(endpoints, s.AuthorizationEndpoint)
-		if !slices.Contains(s.CodeChallengeMethodsSupported, "S256") {
-			return refuse("the authorization server %s does not protect its codes (PKCE with S256)", bounded(s.Issuer))
-		}
 	}
 	for _, e := range endpoints {
 		if err := u.net.check(e); err != nil {

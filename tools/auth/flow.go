@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
+	"maps"
 	"net/url"
 	"strings"
 	"time"
@@ -57,14 +58,20 @@ func (b *Broker) begin(ctx context.Context, p *pending) (*attempt, string, error
 	return a, address, nil
 }
 
-// address is the authorization request.
+// address is the authorization request. An endpoint may have parameters of its
+// own; none stands beside one of the request.
 func (a *attempt) address(endpoint string) (string, error) {
-	cfg := oauth2.Config{ClientID: a.client.ID, RedirectURL: a.redirect, Scopes: a.scopes, Endpoint: oauth2.Endpoint{AuthURL: endpoint}}
-	u, err := url.Parse(cfg.AuthCodeURL(a.state, oauth2.S256ChallengeOption(a.verifier), oauth2.SetAuthURLParam("resource", a.server.Resource)))
-	if err != nil {
+	u, err := url.Parse(endpoint)
+	if err != nil || strings.Contains(endpoint, "#") {
 		return "", refuse("the authorization endpoint is not an address")
 	}
+	cfg := oauth2.Config{ClientID: a.client.ID, RedirectURL: a.redirect, Scopes: a.scopes}
+	request, err := url.Parse(cfg.AuthCodeURL(a.state, oauth2.S256ChallengeOption(a.verifier), oauth2.SetAuthURLParam("resource", a.server.Resource)))
+	if err != nil {
+		return "", refuse("the authorization request cannot be written")
+	}
 	query := u.Query()
+	maps.Copy(query, request.Query())
 	a.pending.upstream.cfg.apply(query)
 	u.RawQuery = query.Encode()
 	return u.String(), nil

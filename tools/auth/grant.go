@@ -32,12 +32,20 @@ func (u *Upstream) ask(ctx context.Context, server Server, client Client, params
 	if err != nil {
 		return nil, tokenFailure(server.TokenEndpoint, err, append(secrets, secret, params.Get("client_assertion"))...)
 	}
+	if !isVisible(token.AccessToken) {
+		return nil, refuse("the token endpoint at %s gave a token that no header can hold", origin(server.TokenEndpoint))
+	}
 	switch kind := strings.ToLower(token.TokenType); {
 	case kind == "", kind == "bearer", kind == "n_a", kind == "dpop" && len(server.ProofKey) > 0:
 	default:
 		return nil, refuse("the token endpoint at %s gave a token of type %s, which is not understood", origin(server.TokenEndpoint), bounded(token.TokenType))
 	}
 	return token, nil
+}
+
+// isVisible reports whether a token consists of visible ASCII, as RFC 6749 has it.
+func isVisible(token string) bool {
+	return token != "" && !strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' })
 }
 
 // parameters are those of a token request for the service.

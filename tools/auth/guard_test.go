@@ -95,6 +95,7 @@ func TestServersThatAreNotReached(t *testing.T) {
 		"https://169.254.169.254":       "cannot be reached",
 		"https://10.0.0.1":              "cannot be reached",
 		"https://user@login.example":    "not an address",
+		"https://login.example/#x":      "not an address",
 		"file:///etc/passwd":            "not an address",
 	} {
 		t.Run(address, func(t *testing.T) {
@@ -215,6 +216,14 @@ func TestConfigurationFaults(t *testing.T) {
 		"binding_scope must be global":      {Resource: "https://a", Grant: ClientCredentials, Client: secret, Issuer: "https://b", Binding: PerUser},
 		"needs a private key":               {Resource: "https://a", Client: Client{ID: "me", Method: methodKey}},
 		"expected authorization_code":       {Resource: "https://a", Grant: "password"},
+		"token_url: http://b is not served": {Resource: "https://a", AuthURL: "https://b", TokenURL: "http://b/token"},
+		"auth_url: http://c is not served":  {Resource: "https://a", AuthURL: "http://c/authorize", TokenURL: "https://b"},
+		"auth_url: what is at https://d is": {Resource: "https://a", AuthURL: "https://d/authorize#x", TokenURL: "https://b"},
+		"issuer: http://e is not served":    {Resource: "https://a", Client: secret, Issuer: "http://e"},
+		"token_url: http://127.0.0.1 is no": {Resource: "https://a", AuthURL: "https://b", TokenURL: "http://127.0.0.1/token"},
+		"identity_provider.token_url: http": {Resource: "https://a", Grant: IdentityAssertion, Client: secret, Issuer: "https://b",
+			Identity: &IdentityProvider{TokenURL: "http://idp/token", Subject: fixed("x")}},
+		"extra.state: the parameter": {Resource: "https://a", Extra: map[string]string{"state": ""}},
 	} {
 		if _, err := NewBroker(nil).Upstream(&cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v, want %q", err, want)

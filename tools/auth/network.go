@@ -10,6 +10,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 
 	"golang.org/x/oauth2"
@@ -36,7 +37,7 @@ type network struct {
 
 func newNetwork(policy netguard.Policy) *network {
 	dialer := &net.Dialer{Timeout: exchangeLimit, Control: policy.Control}
-	n := &network{loopback: policy.Loopback || policy.Private, transport: &http.Transport{
+	n := &network{loopback: permitsPlain(policy), transport: &http.Transport{
 		DialContext:         dialer.DialContext,
 		ForceAttemptHTTP2:   true,
 		MaxIdleConns:        8,
@@ -59,6 +60,10 @@ func policyFor(cfg *Config) netguard.Policy {
 	return netguard.Policy{Loopback: here, Private: cfg.AllowPrivate}
 }
 
+// permitsPlain reports whether an authorization server on this machine may be
+// reached without TLS.
+func permitsPlain(policy netguard.Policy) bool { return policy.Loopback || policy.Private }
+
 func (n *network) checkRedirect(req *http.Request, via []*http.Request) error {
 	if len(via) > metadataHops {
 		return fmt.Errorf("more than %d redirects", metadataHops)
@@ -69,16 +74,21 @@ func (n *network) checkRedirect(req *http.Request, via []*http.Request) error {
 	return n.check(req.URL.String())
 }
 
-// check refuses an address at which no authorization server may be: anything but
-// HTTPS, unless it is on this machine and that is permitted.
-func (n *network) check(address string) error {
+// check refuses an address at which no authorization server may be.
+func (n *network) check(address string) error { return checkAddress(address, n.loopback) }
+
+// checkAddress refuses anything but HTTPS, unless it is on this machine and that
+// is permitted.
+func checkAddress(address string, loopback bool) error {
 	u, err := url.Parse(address)
 	switch {
-	case err != nil || u.Host == "" || u.User != nil:
+	case err != nil || u.Host == "":
 		return fmt.Errorf("%.200q is not an address of an authorization server", address)
+	case u.User != nil || strings.Contains(address, "#"):
+		return fmt.Errorf("what is at %s is not an address of an authorization server: it holds a user name or a fragment", origin(address))
 	case u.Scheme == "https":
 		return nil
-	case u.Scheme == "http" && n.loopback && netguard.HostKind(u.Hostname()) == "loopback":
+	case u.Scheme == "http" && loopback && netguard.HostKind(u.Hostname()) == "loopback":
 		return nil
 	}
 	return fmt.Errorf("%s is not served over HTTPS", origin(address))

@@ -119,8 +119,11 @@ func (u *Upstream) withToken(req *http.Request, token *Token, resent bool) (next
 			return nil, false, err
 		}
 	}
+	if token == nil {
+		return next, again, nil
+	}
+	u.sent.note(token.AccessToken)
 	switch {
-	case token == nil:
 	case token.proving():
 		err = u.prove(next, token)
 	default:

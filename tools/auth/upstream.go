@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sync/singleflight"
 
+	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -17,7 +18,9 @@ const flightLimit = time.Minute
 type Upstream struct {
 	broker *Broker
 	cfg    *Config
+	terms  string // of its keys
 	net    *network
+	sent   sent
 	// flights makes one exchange of all that are asked for at the same time.
 	flights singleflight.Group
 
@@ -32,7 +35,7 @@ func (b *Broker) Upstream(cfg *Config) (*Upstream, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Upstream{broker: b, cfg: c, net: newNetwork(policyFor(c)), registrations: map[string]registration{}}, nil
+	return &Upstream{broker: b, cfg: c, terms: c.terms(), net: newNetwork(policyFor(c)), registrations: map[string]registration{}}, nil
 }
 
 // Close gives up the authorizations that wait for a person and the connections
@@ -57,15 +60,23 @@ func (u *Upstream) Revoke(ctx context.Context) (bool, error) {
 	return token.AccessToken != "", u.broker.opts.Store.Delete(ctx, key)
 }
 
+// Hide returns text without the access tokens that were sent to the service
+// lately, in whatever form they stand there. It is for texts that repeat what the
+// service said.
+func (u *Upstream) Hide(text string) string { return u.sent.mask().Clean(text) }
+
 // AuthorizationURL is where the caller on ctx can agree, in a browser, to what a
-// request made for it needed and had not; empty when nothing is waited for.
+// request made for it needed and had not, else to what a request of the gateway
+// itself did, if the caller may. It is empty when nothing is waited for.
 func (u *Upstream) AuthorizationURL(ctx context.Context) string {
-	key, err := u.keyFor(ctx)
-	if err != nil {
-		return ""
-	}
-	if p := u.broker.waiting(u, key); p != nil {
-		return u.broker.startURL(ctx, p)
+	for _, whose := range []context.Context{ctx, identity.With(ctx, u.broker.opts.Self)} {
+		key, err := u.keyFor(whose)
+		if err != nil {
+			continue
+		}
+		if p := u.broker.waiting(u, key); p != nil {
+			return u.broker.startURL(ctx, p)
+		}
 	}
 	return ""
 }

@@ -80,6 +80,10 @@ type Config struct {
 	// methods, as of package tools/auth, lets the caller of a tool be asked to
 	// authorize it. Nil is a transport of the server's own.
 	HTTP http.RoundTripper
+	// Hide, when not nil, returns a text without the credentials that HTTP adds;
+	// it is for texts that repeat what the server said. It is called by many
+	// goroutines at once.
+	Hide func(text string) string
 
 	// Version pins the protocol revision, such as "2025-06-18". Empty
 	// negotiates the newest that both sides speak.

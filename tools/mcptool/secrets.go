@@ -11,9 +11,13 @@ import (
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
-// secrets replaces the values that a configuration gives a server wherever they
-// come back in an error, a name, or on the child's standard error.
-type secrets struct{ hide *mask.Mask }
+// secrets replaces the values that a configuration gives a server, and what
+// Config.Hide knows beside them, wherever they come back in an error, a name, or
+// on the child's standard error.
+type secrets struct {
+	hide *mask.Mask
+	more func(string) string // or nil
+}
 
 func newSecrets(c *Config) secrets {
 	var values []string
@@ -32,11 +36,17 @@ func newSecrets(c *Config) secrets {
 			values = append(values, vs...)
 		}
 	}
-	return secrets{hide: mask.New(values...)}
+	return secrets{hide: mask.New(values...), more: c.Hide}
 }
 
 // clean returns text without the secrets.
-func (s secrets) clean(text string) string { return s.hide.Clean(text) }
+func (s secrets) clean(text string) string {
+	text = s.hide.Clean(text)
+	if s.more != nil {
+		text = s.more(text)
+	}
+	return text
+}
 
 // cleanError returns err, or an error in its place whose text has no secret and
 // that is what err is.
