@@ -30,6 +30,7 @@ const none = -1
 type asked struct {
 	concepts []concept
 	intents  uint16
+	deletes  bool // a word of it may ask for something to be deleted
 	vec      vector
 	repairs  []Repair
 	guessed  int // how many words were guessed at
@@ -302,6 +303,12 @@ func (c *concept) settle(own, rarest float32) {
 	c.ways = kept
 }
 
+// deletes reports whether a concept is a verb that deletes, or most likely stands for one.
+func (s *space) deletes(c *concept) bool {
+	likely := func(w way) bool { return w.weight >= phrasePart && s.vocab.flags(w.term)&lexicon.Deletes != 0 }
+	return s.vocab.flags(uint32(c.term))&lexicon.Deletes != 0 || slices.ContainsFunc(c.ways, likely)
+}
+
 // faint is the share of a concept's worth below which a way is not gone.
 const faint = 0.1
 
@@ -314,6 +321,7 @@ func (s *space) mean(q *asked) {
 			continue
 		}
 		q.intents |= s.vocab.flags(uint32(c.term)) & lexicon.Intents
+		q.deletes = q.deletes || s.deletes(c)
 		s.vocab.addVector(&sum, uint32(c.term), c.weight)
 		if len(c.ways) > 1 && c.ways[0].weight > 0.7 {
 			s.vocab.addVector(&sum, c.ways[0].term, 0.5*c.weight)

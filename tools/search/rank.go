@@ -5,6 +5,8 @@ import (
 	"context"
 	"slices"
 	"strings"
+
+	"github.com/toolcrib/toolcrib/tools/search/lexicon"
 )
 
 // ranked is a document with its score.
@@ -388,10 +390,12 @@ func (f *fader) value(r *ranked) float32 {
 	return r.score
 }
 
-// A hit is weak when it answers to little of the query, or to much less than the best one.
+// A hit is weak when it answers to little of the query, or to much less than the best one. A tool that deletes
+// must answer to most of a query that does not ask for that.
 const (
-	weakSure = 0.30
-	weakPart = 0.35
+	weakSure    = 0.30
+	weakPart    = 0.35
+	weakDeletes = 0.75
 )
 
 func (s *space) hits(q *asked, list []ranked) []Hit {
@@ -403,7 +407,11 @@ func (s *space) hits(q *asked, list []ranked) []Hit {
 	for i, r := range list {
 		d := s.doc(r.id)
 		hits[i] = Hit{Name: d.name, Source: d.source, Score: float64(min(1, r.score)), Exact: r.exact > 0, Matched: q.words(r.cover)}
-		hits[i].Weak = r.exact == 0 && (r.sure < weakSure || r.score < weakPart*best)
+		least := float32(weakSure)
+		if d.intents&lexicon.Deletes != 0 && !q.deletes {
+			least = weakDeletes
+		}
+		hits[i].Weak = r.exact == 0 && (r.sure < least || r.score < weakPart*best)
 		if r.exact > 0 {
 			hits[i].Score = 1
 		}

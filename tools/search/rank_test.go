@@ -47,6 +47,61 @@ func TestExactNameWins(t *testing.T) {
 	}
 }
 
+// An issue tracker whose tools say neither ticket, bug nor close.
+func TestTicketsAreIssues(t *testing.T) {
+	index := search.New(nil)
+	cat := catalog(t, index,
+		from("forge", "issueCreateIssue", "Create an issue."),
+		from("forge", "issueCreateLabel", "Create a label"),
+		from("forge", "issueEditIssue", "Edit an issue."),
+		from("forge", "issueClearLabels", "Remove all labels from an issue"),
+		from("forge", "issueDeleteIssueAttachment", "Delete an issue attachment"),
+		from("forge", "issueGetMilestonesList", "Get all of a repository's opened milestones"),
+		from("forge", "repoDismissPullReview", "Dismiss a review for a pull request"),
+		from("forge", "repoCreateFile", "Create a file in a repository"),
+		from("forge", "adminCronRun", "Run cron task"),
+	)
+	for query, want := range map[string]string{
+		"open a ticket":  "forge_issueCreateIssue",
+		"file a bug":     "forge_issueCreateIssue",
+		"report a bug":   "forge_issueCreateIssue",
+		"close an issue": "forge_issueEditIssue",
+		"close a ticket": "forge_issueEditIssue",
+	} {
+		r := find(t, index, t.Context(), cat, search.Query{Text: query})
+		if len(r.Hits) == 0 || r.Hits[0].Name != want || r.Hits[0].Weak {
+			t.Errorf("%q found %+v; want %s first", query, r.Hits, want)
+		}
+	}
+}
+
+// Half a match is no reason to offer a tool that deletes to whoever did not ask for that.
+func TestToolsThatDeleteAreWeakOnHalfAMatch(t *testing.T) {
+	index := search.New(nil)
+	cat := catalog(t, index,
+		from("forge", "deleteAttachment", "Delete a file that is attached"),
+		from("forge", "readAttachment", "Read a file that is attached"),
+		from("forge", "listLabels", "List all labels"),
+		from("forge", "copyLabels", "Copy all labels"),
+	)
+	for _, c := range []struct {
+		query, name string
+		weak        bool
+	}{
+		{"attachment labels", "forge_deleteAttachment", true},
+		{"attachment labels", "forge_readAttachment", false},
+		{"attachment", "forge_deleteAttachment", false},
+		{"delete attachment labels", "forge_deleteAttachment", false},
+		{"get rid of an attachment", "forge_deleteAttachment", false},
+	} {
+		r := find(t, index, t.Context(), cat, search.Query{Text: c.query})
+		at := slices.IndexFunc(r.Hits, func(h search.Hit) bool { return h.Name == c.name })
+		if at < 0 || r.Hits[at].Weak != c.weak {
+			t.Errorf("%q found %+v; want %s with weak: %v", c.query, r.Hits, c.name, c.weak)
+		}
+	}
+}
+
 func TestLargeSourceDoesNotFlood(t *testing.T) {
 	var list []tools.ToolDescriptor
 	for i := range 40 {

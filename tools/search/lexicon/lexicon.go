@@ -44,6 +44,8 @@ const (
 	Begins uint16 = 1 << 14
 	// Intents are the bits that say what kind of deed a verb means.
 	Intents uint16 = 1<<12 - 1
+	// Deletes is the one of them for verbs that delete.
+	Deletes uint16 = 1 << 4
 )
 
 // Link is one way from a term to another.

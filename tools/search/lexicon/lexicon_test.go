@@ -79,6 +79,11 @@ func TestWhatStandsForWhat(t *testing.T) {
 	if lex.Flags(lex.Word([]byte("please")))&lexicon.Fluff == 0 || lex.Flags(lex.Word([]byte("invoice")))&lexicon.Fluff != 0 {
 		t.Error("please says something, or invoice nothing")
 	}
+	for word, want := range map[string]bool{"delete": true, "clear": true, "dismiss": true, "create": false, "close": false, "list": false} {
+		if got := lex.Flags(lex.Word([]byte(word)))&lexicon.Deletes != 0; got != want {
+			t.Errorf("%q deletes: %v, want %v", word, got, want)
+		}
+	}
 }
 
 func stemsOf(phrase string) []string {
