@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 
 	"github.com/toolcrib/toolcrib/artifacts"
 )
@@ -109,11 +110,40 @@ func (s *Server) PutArtifact(ctx context.Context, r io.Reader, name, mime string
 	if s.opts.Artifacts == nil {
 		return nil, errNoArtifacts
 	}
-	info, err := s.opts.Artifacts.Put(ctx, r, artifacts.Meta{Name: name, MIME: mime})
+	in := &source{Reader: r}
+	info, err := s.opts.Artifacts.Put(ctx, in, artifacts.Meta{Name: name, MIME: mime})
+	if broken := in.broken(ctx); err != nil && broken != nil {
+		return nil, broken
+	}
 	if err != nil {
 		return nil, ErrorFrom(err)
 	}
 	return &info, nil
+}
+
+// source is content that is read, and remembers why that failed.
+type source struct {
+	io.Reader
+	fault atomic.Pointer[error]
+}
+
+// Read implements io.Reader.
+func (s *source) Read(p []byte) (int, error) {
+	n, err := s.Reader.Read(p)
+	if err != nil && err != io.EOF {
+		s.fault.Store(&err)
+	}
+	return n, err
+}
+
+// broken returns what kept the content from being read, or nil. A caller that went
+// away is no fault of the content.
+func (s *source) broken(ctx context.Context) error {
+	fault := s.fault.Load()
+	if fault == nil || ctx.Err() != nil {
+		return nil
+	}
+	return newError(CodeInvalidRequest, "the content cannot be read: "+(*fault).Error())
 }
 
 func decodeArtifacts(raw []byte) (req ArtifactsRequest, err error) {
@@ -169,7 +199,11 @@ func (s *Server) sendContent(w http.ResponseWriter, r *http.Request, ref string)
 	if err != nil {
 		return ErrorFrom(err)
 	}
-	content := &seeker{ctx: r.Context(), store: s.opts.Artifacts, info: &info}
+	open, err := s.opts.Artifacts.Open(r.Context(), ref, artifacts.Section{})
+	if err != nil {
+		return ErrorFrom(err)
+	}
+	content := &seeker{ctx: r.Context(), store: s.opts.Artifacts, info: &info, open: open}
 	defer content.Close()
 	h := w.Header()
 	h.Set("Content-Type", info.MIME)
@@ -198,6 +232,7 @@ type seeker struct {
 	info  *artifacts.Info
 	at    int64
 	open  *artifacts.Reader
+	next  int64 // where open goes on
 }
 
 // Seek implements io.Seeker.
@@ -211,10 +246,7 @@ func (c *seeker) Seek(offset int64, whence int) (int64, error) {
 	if offset < 0 {
 		return 0, errors.New("api: a place before the content")
 	}
-	if offset != c.at {
-		c.Close()
-		c.at = offset
-	}
+	c.at = offset
 	return offset, nil
 }
 
@@ -223,15 +255,17 @@ func (c *seeker) Read(p []byte) (int, error) {
 	if c.at >= c.info.SizeBytes {
 		return 0, io.EOF
 	}
-	if c.open == nil {
+	if c.open == nil || c.next != c.at {
+		c.Close()
 		r, err := c.store.Open(c.ctx, c.info.Ref, artifacts.Section{Offset: c.at})
 		if err != nil {
 			return 0, err
 		}
-		c.open = r
+		c.open, c.next = r, c.at
 	}
 	n, err := c.open.Read(p)
 	c.at += int64(n)
+	c.next = c.at
 	return n, err
 }
 
@@ -287,7 +321,11 @@ func (c *Client) PutArtifact(ctx context.Context, r io.Reader, name, mime string
 	if name != "" {
 		path += "?" + url.Values{"name": {name}}.Encode()
 	}
-	resp, err := c.send(ctx, http.MethodPost, path, r, mime)
+	in := &source{Reader: r}
+	resp, err := c.send(ctx, http.MethodPost, path, in, mime)
+	if broken := in.broken(ctx); err != nil && broken != nil {
+		return nil, broken
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -1,15 +1,19 @@
 package api_test
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
 	"io"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"testing/iotest"
 
+	"gocloud.dev/blob"
 	"gocloud.dev/blob/memblob"
 
 	"github.com/toolcrib/toolcrib/api"
@@ -22,6 +26,12 @@ import (
 // keeper serves a catalog that keeps artifacts by the session that a request
 // names.
 func keeper(t *testing.T) *httptest.Server {
+	t.Helper()
+	server, _ := keeperAndBucket(t)
+	return server
+}
+
+func keeperAndBucket(t *testing.T) (*httptest.Server, *blob.Bucket) {
 	t.Helper()
 	records, err := sqlstore.OpenMemory(t.Context(), nil)
 	if err != nil {
@@ -39,7 +49,7 @@ func keeper(t *testing.T) *httptest.Server {
 			t.Error(err)
 		}
 	})
-	return server
+	return server, bucket
 }
 
 func client(t *testing.T, server *httptest.Server, session string) *api.Client {
@@ -158,5 +168,61 @@ func TestArtifactsRefuse(t *testing.T) {
 	defer bare.Close()
 	if _, err := client(t, bare, "").ListArtifacts(ctx, api.ArtifactsRequest{}); codeOf(err) != api.CodeUnknownMethod {
 		t.Errorf("a server without artifacts: %v", err)
+	}
+}
+
+func TestContentThatIsGoneIsNotFound(t *testing.T) {
+	server, bucket := keeperAndBucket(t)
+	info, err := client(t, server, "").PutArtifact(t.Context(), strings.NewReader("0123456789"), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for list := bucket.List(nil); ; {
+		o, err := list.Next(t.Context())
+		if err == io.EOF {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := bucket.Delete(t.Context(), o.Key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	resp, err := server.Client().Get(server.URL + "/v1/artifacts/content/" + info.Ref)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusNotFound || !strings.Contains(string(body), string(api.CodeArtifactNotFound)) {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+}
+
+func TestABrokenUploadIsAWrongRequest(t *testing.T) {
+	server := keeper(t)
+	conn, err := net.Dial("tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	if _, err := io.WriteString(conn, "POST /v1/artifacts/content HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\nnone\r\n"); err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	if body, _ := io.ReadAll(resp.Body); resp.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), string(api.CodeInvalidRequest)) {
+		t.Errorf("%d %s", resp.StatusCode, body)
+	}
+}
+
+func TestAClientTellsContentThatCannotBeRead(t *testing.T) {
+	broken := iotest.ErrReader(errors.New("is a directory"))
+	_, err := client(t, keeper(t), "").PutArtifact(t.Context(), broken, "", "")
+	if codeOf(err) != api.CodeInvalidRequest || !strings.Contains(err.Error(), "cannot be read: is a directory") {
+		t.Errorf("%v", err)
 	}
 }
