@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"strings"
 	"time"
+	"unicode"
 	"unicode/utf8"
 
 	"github.com/toolcrib/toolcrib/identity"
@@ -62,7 +63,7 @@ type Meta struct {
 	// MIME is the media type. Empty, or not a media type, means that the
 	// content tells.
 	MIME string
-	// Name is a file name, of 255 bytes at most.
+	// Name is a file name, of 255 bytes at most. Control characters are left out.
 	Name string
 	// Tool and CallID say whose result it is; empty for an upload.
 	Tool, CallID string
@@ -160,13 +161,22 @@ func looksLikeJSON(head []byte) bool {
 	return false
 }
 
+// fileName returns what is kept of a file name, which is shown in tables and on
+// terminals.
 func fileName(name string) string {
-	name = strings.ToValidUTF8(name, "\uFFFD")
+	name = strings.Map(printable, strings.ToValidUTF8(name, "\uFFFD"))
 	for len(name) > maxName {
 		_, size := utf8.DecodeLastRuneInString(name)
 		name = name[:len(name)-size]
 	}
 	return name
+}
+
+func printable(r rune) rune {
+	if unicode.IsControl(r) {
+		return -1
+	}
+	return r
 }
 
 // refusal is an error of this package as calls of tools know it.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -15,6 +16,9 @@ import (
 // FetchTool is the name under which models know Fetch. Its answers are bounded
 // and are never stored again.
 const FetchTool = "artifact_fetch"
+
+// uriScheme stands before a ref where MCP links to it. Models copy it with the ref.
+const uriScheme = "artifact://"
 
 // Limits of Fetch.
 const (
@@ -61,6 +65,7 @@ type FetchResult struct {
 // the question, and a ref of no artifact that the caller can see, is in the
 // result's Error; an error means that the store failed, or that ctx ended.
 func (s *Store) Fetch(ctx context.Context, args FetchArgs) (FetchResult, error) {
+	args.Ref = strings.TrimPrefix(args.Ref, uriScheme)
 	limit, err := args.check()
 	if err != nil {
 		return FetchResult{Ref: args.Ref, Error: err.Error()}, nil
@@ -117,17 +122,25 @@ func (a *FetchArgs) check() (limit int, err error) {
 // fetchBytes returns content from an offset: text where it is text, and base64
 // otherwise, of which a little less fits.
 func (s *Store) fetchBytes(ctx context.Context, args FetchArgs, limit int, res *FetchResult) error {
+	id, err := s.caller(ctx)
+	if err != nil {
+		return err
+	}
+	rec, err := s.find(ctx, id, args.Ref)
+	if err != nil {
+		return err
+	}
+	res.MIME, res.SizeBytes = rec.Info.MIME, rec.Info.SizeBytes
+	if args.Offset > res.SizeBytes {
+		return refusal(ErrRange, "offset %d is outside of the content, which has %d bytes", args.Offset, res.SizeBytes)
+	}
 	// A rune may begin before the section, and the last may end behind it.
 	from := max(args.Offset-utf8.UTFMax+1, 0)
-	r, err := s.Open(ctx, args.Ref, Section{Offset: from, Length: args.Offset - from + int64(limit) + utf8.UTFMax})
+	r, err := s.section(ctx, rec, Section{Offset: from, Length: args.Offset - from + int64(limit) + utf8.UTFMax})
 	if err != nil {
 		return err
 	}
 	defer r.Close()
-	res.MIME, res.SizeBytes = r.Info.MIME, r.Info.SizeBytes
-	if args.Offset > r.Info.SizeBytes {
-		return refusal(ErrRange, "offset %d is outside of the content, which has %d bytes", args.Offset, r.Info.SizeBytes)
-	}
 	window, err := io.ReadAll(r)
 	if err != nil {
 		return err

@@ -40,6 +40,10 @@ type Options struct {
 	// are 10 GiB and 100,000 artifacts for a tenant, and for a user no bound
 	// of its own.
 	Tenant, User Quota
+	// OpenBucket, where New is given no bucket, opens it when the first content
+	// is about to be written; after an error, again with the next. It is not
+	// called by two at once.
+	OpenBucket func() (*blob.Bucket, error)
 	// Local is who acts on a context without identity. The zero value refuses
 	// such calls with tools.ErrIdentityRequired.
 	Local identity.Identity
@@ -55,9 +59,12 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// DefaultMaxTTL is the longest that an artifact is kept unless Options say
+// otherwise.
+const DefaultMaxTTL = 30 * 24 * time.Hour
+
 const (
 	defaultTTL         = 7 * 24 * time.Hour
-	defaultMaxTTL      = 30 * 24 * time.Hour
 	defaultMaxBytes    = 1 << 30
 	defaultTenantBytes = 10 << 30
 	defaultTenantCount = 100_000
@@ -82,7 +89,8 @@ const (
 // Store keeps artifacts. It is safe for concurrent use, also by several
 // processes with the same bucket and the same records.
 type Store struct {
-	bucket  *blob.Bucket
+	opening sync.Mutex
+	opened  *blob.Bucket // guarded by opening
 	records store.Records
 	opts    Options
 	queries chan struct{}
@@ -95,14 +103,15 @@ type Store struct {
 var _ tools.Sink = (*Store)(nil)
 
 // New returns a store that keeps content in bucket and what it knows about it
-// in records. Both stay the caller's to close.
+// in records. Both stay the caller's to close. A nil bucket is that of
+// Options.OpenBucket.
 func New(bucket *blob.Bucket, records store.Records, opts *Options) *Store {
-	s := &Store{bucket: bucket, records: records, queries: make(chan struct{}, parallelQueries), seed: maphash.MakeSeed()}
+	s := &Store{opened: bucket, records: records, queries: make(chan struct{}, parallelQueries), seed: maphash.MakeSeed()}
 	if opts != nil {
 		s.opts = *opts
 	}
 	o := &s.opts
-	o.TTL, o.MaxTTL = orDefault(o.TTL, defaultTTL), orDefault(o.MaxTTL, defaultMaxTTL)
+	o.TTL, o.MaxTTL = orDefault(o.TTL, defaultTTL), orDefault(o.MaxTTL, DefaultMaxTTL)
 	o.MaxBytes, o.MaxQueryBytes = orDefault(o.MaxBytes, defaultMaxBytes), orDefault(o.MaxQueryBytes, defaultQueryBytes)
 	o.Tenant.Bytes, o.Tenant.Count = orDefault(o.Tenant.Bytes, defaultTenantBytes), orDefault(o.Tenant.Count, defaultTenantCount)
 	o.QueryTime = orDefault(o.QueryTime, defaultQueryTime)
@@ -115,6 +124,27 @@ func New(bucket *blob.Bucket, records store.Records, opts *Options) *Store {
 	}
 	return s
 }
+
+// bucket returns where the content is, and opens it if that was left to the first
+// use.
+func (s *Store) bucket() (*blob.Bucket, error) {
+	s.opening.Lock()
+	defer s.opening.Unlock()
+	if s.opened != nil {
+		return s.opened, nil
+	}
+	if s.opts.OpenBucket == nil {
+		return nil, errNoBucket
+	}
+	b, err := s.opts.OpenBucket()
+	if err != nil {
+		return nil, fmt.Errorf("artifacts: %w", err)
+	}
+	s.opened = b
+	return b, nil
+}
+
+var errNoBucket = errors.New("artifacts: New was given neither a bucket nor Options.OpenBucket")
 
 func orDefault[T time.Duration | int64](v, fallback T) T {
 	if v == 0 {

@@ -36,13 +36,17 @@ func (s *Store) Put(ctx context.Context, r io.Reader, meta Meta) (Info, error) {
 	if err != nil {
 		return Info{}, err
 	}
+	bucket, err := s.bucket()
+	if err != nil {
+		return Info{}, err
+	}
 	first := make([]byte, chunk)
 	n, whole, err := readChunk(r, first)
 	if err != nil {
 		return Info{}, err
 	}
 	rec.Info.MIME = mediaType(meta.MIME, first[:n])
-	u := &upload{store: s, rec: rec, hash: sha256.New(), buffer: first}
+	u := &upload{store: s, bucket: bucket, rec: rec, hash: sha256.New(), buffer: first}
 	if err := u.begin(ctx, int64(n), whole); err != nil {
 		return Info{}, err
 	}
@@ -82,6 +86,7 @@ func (s *Store) draft(id identity.Identity, meta Meta) (*record, error) {
 // An upload is an artifact whose content arrives.
 type upload struct {
 	store   *Store
+	bucket  *blob.Bucket
 	rec     *record
 	hash    hash.Hash
 	buffer  []byte
@@ -129,7 +134,7 @@ func (u *upload) copy(ctx context.Context, n int, whole bool, r io.Reader) error
 	writing, abort := context.WithCancel(ctx)
 	defer abort()
 	var file *os.File // when the bucket is a folder
-	w, err := u.store.bucket.NewWriter(writing, blobKey(u.rec.key), &blob.WriterOptions{ContentType: u.rec.Info.MIME, DisableContentTypeDetection: true,
+	w, err := u.bucket.NewWriter(writing, blobKey(u.rec.key), &blob.WriterOptions{ContentType: u.rec.Info.MIME, DisableContentTypeDetection: true,
 		BeforeWrite: func(as func(any) bool) error { as(&file); return nil }})
 	if err != nil {
 		return fmt.Errorf("artifacts: %w", err)

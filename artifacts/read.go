@@ -72,6 +72,10 @@ func (s *Store) Open(ctx context.Context, ref string, section Section) (*Reader,
 	if err != nil {
 		return nil, err
 	}
+	return s.section(ctx, rec, section)
+}
+
+func (s *Store) section(ctx context.Context, rec *record, section Section) (*Reader, error) {
 	size := rec.Info.SizeBytes
 	if section.Offset < 0 || section.Offset > size {
 		return nil, refusal(ErrRange, "offset %d is outside of the content, which has %d bytes", section.Offset, size)
@@ -81,7 +85,11 @@ func (s *Store) Open(ctx context.Context, ref string, section Section) (*Reader,
 		r.Length = min(r.Length, section.Length)
 	}
 	r.left = r.Length
-	r.content, err = s.bucket.NewRangeReader(ctx, blobKey(rec.key), r.Offset, r.Length, nil)
+	bucket, err := s.bucket()
+	if err != nil {
+		return nil, err
+	}
+	r.content, err = bucket.NewRangeReader(ctx, blobKey(rec.key), r.Offset, r.Length, nil)
 	if gcerrors.Code(err) == gcerrors.NotFound {
 		return nil, notFound()
 	}
@@ -152,8 +160,12 @@ func (s *Store) listOwner(ctx context.Context, o store.Owner, after string, limi
 // leftovers are names in the bucket that begin with a content's own name: files
 // that a process was writing when it ended.
 func (s *Store) leftovers(ctx context.Context, name string) ([]string, error) {
+	bucket, err := s.bucket()
+	if err != nil {
+		return nil, err
+	}
 	var names []string
-	for list := s.bucket.List(&blob.ListOptions{Prefix: name}); ; {
+	for list := bucket.List(&blob.ListOptions{Prefix: name}); ; {
 		o, err := list.Next(ctx)
 		if err == io.EOF {
 			return names, nil

@@ -90,6 +90,10 @@ func (s *Store) hide(ctx context.Context, rec *record) error {
 }
 
 func (s *Store) deleteContent(ctx context.Context, name string, partial bool) error {
+	bucket, err := s.bucket()
+	if err != nil {
+		return err
+	}
 	names := []string{name}
 	if partial {
 		more, err := s.leftovers(ctx, name)
@@ -99,7 +103,7 @@ func (s *Store) deleteContent(ctx context.Context, name string, partial bool) er
 		names = append(names, more...)
 	}
 	for _, n := range names {
-		if err := s.bucket.Delete(ctx, n); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
+		if err := bucket.Delete(ctx, n); err != nil && gcerrors.Code(err) != gcerrors.NotFound {
 			return fmt.Errorf("artifacts: %w", err)
 		}
 	}

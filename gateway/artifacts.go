@@ -9,10 +9,10 @@ import (
 	"slices"
 	"time"
 
+	"gocloud.dev/blob"
 	"gocloud.dev/blob/fileblob"
 
 	"github.com/toolcrib/toolcrib/artifacts"
-	"github.com/toolcrib/toolcrib/store"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/builtin"
 	"github.com/toolcrib/toolcrib/view"
@@ -31,29 +31,38 @@ const artifactFolder = "artifacts"
 const sweepEvery = 10 * time.Minute
 
 // openArtifacts opens the store of large results in the data folder. Without
-// one, they are kept in a folder of their own, which goes with the gateway.
+// one, they are kept in a folder of their own, which is made for the first of them
+// and goes with the gateway.
 func (g *Gateway) openArtifacts(dir string) error {
-	records, inUse := store.Records(g.store), make(chan struct{})
+	opts := g.cfg.Artifacts.options(g)
 	if dir == "" {
-		temporary, err := os.MkdirTemp("", "toolcrib-artifacts-")
-		if err != nil {
-			return fmt.Errorf("gateway: no folder can be made for large results: %w", err)
-		}
-		memory := newPassing()
-		dir, records, inUse = temporary, memory, memory.opened
-		g.dropData = func() error { return errors.Join(memory.Close(), os.RemoveAll(temporary)) }
+		memory, folder := newPassing(), &scratch{}
+		opts.OpenBucket = folder.open
+		g.dropData = func() error { return errors.Join(memory.Close(), folder.Close()) }
+		g.kept = artifacts.New(nil, memory, opts)
+		g.sweeping.Go(func() { g.clearThenSweep(memory.opened) })
+		return nil
 	}
-	if g.store != nil {
-		close(inUse) // by an earlier process
-	}
-	bucket, err := fileblob.OpenBucket(filepath.Join(dir, artifactFolder), &fileblob.Options{CreateDir: true, DirFileMode: 0o700, NoTempDir: true, Metadata: fileblob.MetadataDontWrite})
+	bucket, err := openFolder(filepath.Join(dir, artifactFolder))
 	if err != nil {
 		return fmt.Errorf("gateway: the folder of large results cannot be opened: %w", err)
 	}
 	g.bucket = bucket
-	g.kept = artifacts.New(bucket, records, g.cfg.Artifacts.options(g))
-	g.sweeping.Go(func() { g.sweep(inUse) })
+	g.kept = artifacts.New(bucket, g.store, opts)
+	g.sweeping.Go(func() { g.kept.Run(g.life, sweepEvery) })
 	return nil
+}
+
+func openFolder(dir string) (*blob.Bucket, error) {
+	return fileblob.OpenBucket(dir, &fileblob.Options{CreateDir: true, DirFileMode: 0o700, NoTempDir: true, Metadata: fileblob.MetadataDontWrite})
+}
+
+// clearThenSweep removes what gateways that were killed have left, and sweeps.
+func (g *Gateway) clearThenSweep(inUse <-chan struct{}) {
+	if err := clearScratch(os.TempDir()); err != nil {
+		g.log.Warn("large results of programs that were killed could not all be removed", "error", err)
+	}
+	g.sweep(inUse)
 }
 
 // sweep removes what has expired, until the gateway ends, once there can be

@@ -10,12 +10,13 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/toolcrib/toolcrib/artifacts"
 	"github.com/toolcrib/toolcrib/tools/builtin"
 )
 
 // laterBuiltIns are names that the file may hold and that this version
 // refuses when it starts.
-var laterBuiltIns = []string{"artifact_fetch", "skill_get", "skill_list", "skill_search"}
+var laterBuiltIns = []string{"skill_get", "skill_list", "skill_search"}
 
 // check returns every fault that needs nothing but the Config to be seen.
 func (c *Config) check() ConfigErrors {
@@ -34,6 +35,9 @@ func (c *Config) check() ConfigErrors {
 	k.oauth(t)
 	k.sourceNames(t)
 	k.builtIns(t.BuiltIn)
+	if c.Artifacts.TTL > Duration(artifacts.DefaultMaxTTL) {
+		k.fault("artifacts.ttl", "is too large", "at most 720h")
+	}
 	for i := range t.MCPServers {
 		k.mcpServer(&t.MCPServers[i], fmt.Sprintf("tools.mcp_servers[%d]", i))
 	}
@@ -146,7 +150,8 @@ func (c *checker) entries(t *Tools) {
 }
 
 func (c *checker) builtIns(names []string) {
-	known := builtin.Names()
+	known := append(builtin.Names(), builtin.FetchName)
+	slices.Sort(known)
 	for i, name := range names {
 		at := fmt.Sprintf("tools.built_in[%d]", i)
 		if !slices.Contains(known, name) && !slices.Contains(laterBuiltIns, name) {

@@ -241,7 +241,7 @@ type A2APeer struct {
 
 // Artifacts is about large results.
 type Artifacts struct {
-	HeavyOutputThresholdBytes int `yaml:"heavy_output_threshold_bytes" rule:"min=1" doc:"Results above this size are kept aside, in bytes; 32768 when absent."`
+	HeavyOutputThresholdBytes int `yaml:"heavy_output_threshold_bytes" rule:"min=1024" doc:"Results above this size are kept aside, in bytes; 32768 when absent."`
 	// TTL is how long an artifact is kept; 7 days when 0.
 	TTL Duration `yaml:"ttl" doc:"How long large results are kept, such as 72h."`
 	// MaxBytes bounds one artifact; 1 GiB when 0.

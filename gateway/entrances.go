@@ -18,6 +18,7 @@ func (g *Gateway) openEntrances() {
 	g.mcp = mcpserver.New(g.cat, &mcpserver.Options{
 		Name:           "toolcrib",
 		Version:        g.opts.Version,
+		Instance:       g.opts.instance,
 		Authenticate:   g.mcpCaller,
 		AllowedHosts:   cfg.AllowedHosts,
 		AllowedOrigins: cfg.AllowedOrigins,
@@ -47,16 +48,17 @@ func (g *Gateway) closeEntrances(ctx context.Context) error { return g.mcp.Shutd
 // mcpCaller says who calls over MCP: on a loopback entrance, the local caller.
 // Its session is the one that it names, or that of the protocol.
 func (g *Gateway) mcpCaller(r *http.Request) (context.Context, string, error) {
-	session, err := namedSession(r.Header.Get(SessionHeader), "")
+	session, err := headerSession(r.Header, "")
 	if err != nil {
 		return nil, "", &mcpserver.Refusal{Status: http.StatusBadRequest, Message: SessionHeader + ": " + err.Error()}
 	}
 	return g.local(r.Context(), session), localName, nil
 }
 
-// apiCaller says who calls over the JSON protocol.
+// apiCaller says who calls over the JSON protocol: without a named session, the
+// one of LocalContext, which is also the command line's.
 func (g *Gateway) apiCaller(r *http.Request) (context.Context, error) {
-	session, err := namedSession(r.Header.Get(SessionHeader), "api")
+	session, err := headerSession(r.Header, localName)
 	if err != nil {
 		return nil, &api.Error{Code: api.CodeInvalidRequest, Message: SessionHeader + ": " + err.Error(), Class: tools.ErrClassPermanent}
 	}

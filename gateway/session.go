@@ -1,7 +1,9 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
 
 	"github.com/toolcrib/toolcrib/api"
@@ -18,6 +20,14 @@ var sessionName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
 // namedPrefix stands before names that callers chose, so that none can be that
 // of a session of a protocol.
 const namedPrefix = "named:"
+
+// headerSession is namedSession for the name in the header of a request.
+func headerSession(h http.Header, otherwise string) (string, error) {
+	if len(h.Values(SessionHeader)) > 1 {
+		return "", errors.New("expected one session, the request names several")
+	}
+	return namedSession(h.Get(SessionHeader), otherwise)
+}
 
 // namedSession returns the session of a name, and otherwise that of the protocol.
 func namedSession(name, otherwise string) (string, error) {

@@ -1,12 +1,14 @@
 package gateway_test
 
 import (
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/toolcrib/toolcrib/artifacts"
 	"github.com/toolcrib/toolcrib/gateway"
 )
 
@@ -54,6 +56,58 @@ func TestSessionsOfTheConfiguration(t *testing.T) {
 	for _, text := range []string{"mcp: {max_sessions: 0}", "mcp: {session_idle: 30}", "mcp: {session_idle: -1m}", "mcp: {max_session: 1}"} {
 		if _, err := gateway.Parse("t.yaml", []byte(text)); err == nil {
 			t.Errorf("%s is accepted", text)
+		}
+	}
+}
+
+func TestTheSessionOfTheJSONProtocol(t *testing.T) {
+	g := open(t, parse(t, "tools: {built_in: [text.echo]}"), nil)
+	server := httptest.NewServer(g.Handler())
+	defer server.Close()
+	info, err := g.Artifacts().Put(g.LocalContext(bounded(t)), strings.NewReader("x"), artifacts.Meta{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		path  string
+		names []string
+		want  int
+	}{
+		{"/v1/artifacts/list", nil, http.StatusOK},
+		{"/v1/artifacts/list", []string{"a"}, http.StatusOK},
+		{"/v1/artifacts/list", []string{"a", "b"}, http.StatusBadRequest},
+		{"/mcp", []string{"a", "b"}, http.StatusBadRequest},
+	} {
+		r, err := http.NewRequestWithContext(bounded(t), http.MethodPost, server.URL+c.path, strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		r.Header[gateway.SessionHeader] = c.names
+		resp, err := server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if resp.StatusCode != c.want || c.want == http.StatusOK && strings.Contains(string(body), info.Ref) != (c.names == nil) {
+			t.Errorf("%s of %q: %d %s", c.path, c.names, resp.StatusCode, body)
+		}
+		if c.want == http.StatusBadRequest && !strings.Contains(string(body), "several") {
+			t.Errorf("%s of %q: %s", c.path, c.names, body)
+		}
+	}
+}
+
+func TestBoundsOfTheConfigurationOfArtifacts(t *testing.T) {
+	for text, want := range map[string]string{
+		"artifacts: {heavy_output_threshold_bytes: 1024, ttl: 720h}": "",
+		"artifacts: {heavy_output_threshold_bytes: 1023}":            "at least 1024",
+		"artifacts: {ttl: 721h}":                                     "at most 720h",
+	} {
+		if _, err := gateway.Parse("t.yaml", []byte(text)); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", text, err)
 		}
 	}
 }
