@@ -89,7 +89,9 @@ func arity(least, most int) cobra.PositionalArgs {
 			return nil
 		}
 		expected := fmt.Sprint(most)
-		if least < most {
+		if most > least+1 {
+			expected = fmt.Sprintf("%d to %d", least, most)
+		} else if least < most {
 			expected = fmt.Sprintf("%d or %d", least, most)
 		}
 		noun := "arguments"

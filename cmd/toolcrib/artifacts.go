@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -53,6 +54,9 @@ func (a *app) artifactsList() *cobra.Command {
 		Long:  "List the artifacts of a session." + targetHelp,
 		Args:  arity(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if limit < 0 {
+				return usageError{fmt.Errorf("--limit %d: expected a number that is not negative", limit)}
+			}
 			return a.ask(cmd.Context(), &f.target, &f.output, noTool, func(s *session) error { return a.listArtifacts(s, &f.output, limit) })
 		},
 	}
@@ -87,9 +91,14 @@ func (a *app) listArtifacts(s *session, o *output, limit int) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "REF\tSIZE\tTYPE\tTOOL\tNAME\tCREATED")
 	for _, i := range found.Artifacts {
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", i.Ref, i.SizeBytes, i.MIME, orDash(i.Tool), orDash(printable(i.Name)), i.Created.Format(time.RFC3339))
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\n", i.Ref, i.SizeBytes, cell(i.MIME), cell(i.Tool), cell(i.Name), i.Created.Format(time.RFC3339))
 	}
 	return w.Flush()
+}
+
+// cell is a text in a row of a table.
+func cell(text string) string {
+	return orDash(strings.NewReplacer("\n", "", "\t", "").Replace(printable(text)))
 }
 
 func (a *app) artifactsGet() *cobra.Command {
@@ -201,6 +210,9 @@ func (a *app) artifactsPut() *cobra.Command {
 }
 
 func (a *app) putArtifact(s *session, o *output, file string, meta artifacts.Meta) error {
+	if s.passing {
+		return usageError{errors.New(nothingKept)}
+	}
 	content := a.in
 	if file != "-" {
 		f, err := os.Open(file)

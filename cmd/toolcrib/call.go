@@ -93,6 +93,9 @@ func (a *app) call(ctx context.Context, f *callFlags, req api.CallRequest) error
 		return err
 	}
 	defer s.close()
+	if req.Bounded && s.passing {
+		fmt.Fprintln(a.errOut, "toolcrib: "+nothingKept)
+	}
 	resp, err := s.Call(s.ctx, req)
 	if err != nil {
 		err = f.inTime(s.ctx, err)

@@ -75,8 +75,10 @@ type session struct {
 	// fallback says that nobody named the server.
 	fallback bool
 	// late holds the sources that were not waited for any longer.
-	late  map[string]bool
-	close func()
+	late map[string]bool
+	// passing says that what is kept goes with the command.
+	passing bool
+	close   func()
 }
 
 // open opens the catalog. For one of its own it waits for the named tool, or
@@ -168,7 +170,7 @@ func (a *app) openConfig(ctx context.Context, file, name, tool string) (*session
 		shut()
 		return nil, usageError{err}
 	}
-	s := &session{crib: g.LocalAPI(), ctx: local, late: map[string]bool{}, close: shut}
+	s := &session{crib: g.LocalAPI(), ctx: local, late: map[string]bool{}, passing: cfg.DataDir == "", close: shut}
 	inTime := await(ctx, g, tool, cmp.Or(a.patience, sourceLimit))
 	if errors.Is(ctx.Err(), context.Canceled) {
 		shut()
@@ -214,6 +216,8 @@ func (a *app) warnOfLate(s *session, list []gateway.SourceState) {
 		}
 	}
 }
+
+const nothingKept = "nothing is kept after this command: name data_dir in the configuration, or a server"
 
 // failure is the error of a request to the catalog as it is shown.
 func (s *session) failure(err error) error {
