@@ -459,6 +459,16 @@ func (c *catalog) unknown(ctx context.Context, name string) (ToolResult, error) 
 	return ToolResult{}, notFound(name)
 }
 
+// CheckCaller returns the error that every call on ctx would end with because of
+// its caller, or nil. It is an *Error: ErrIdentityRequired where the catalog
+// demands an identity and ctx carries none.
+func (c *catalog) CheckCaller(ctx context.Context) error {
+	if err := c.checkCaller(ctx, ""); err != nil {
+		return err
+	}
+	return nil
+}
+
 // checkCaller is the first step of the road.
 func (c *catalog) checkCaller(ctx context.Context, name string) *Error {
 	if err := ctx.Err(); err != nil {

@@ -70,6 +70,20 @@ func TestConfirm(t *testing.T) {
 	want(t, c.execute(with(turn.Confirm(failing)), call("1", "write", `{"n":1}`)), turn.StatusDenied)
 }
 
+// A turn is not begun for a caller whose every call would be refused.
+func TestBeginDemandsTheIdentityThatTheCatalogDoes(t *testing.T) {
+	c := newCrib(t, tools.WithRequiredIdentity()).add(tools.Tool{Name: "a"}, nil)
+	if _, err := turn.New(c.cat, nil).Begin(t.Context()); !errors.Is(err, tools.ErrIdentityRequired) {
+		t.Errorf("without an identity: %v", err)
+	}
+	if _, err := turn.New(c.cat, nil).Begin(caller()); err != nil {
+		t.Errorf("with one: %v", err)
+	}
+	if _, err := turn.New(newCrib(t).cat, nil).Begin(t.Context()); err != nil {
+		t.Errorf("where none is demanded: %v", err)
+	}
+}
+
 func TestWorkspace(t *testing.T) {
 	root := t.TempDir()
 	outside := t.TempDir()
@@ -100,7 +114,25 @@ func TestWorkspace(t *testing.T) {
 		{"files", map[string]any{"path": "/etc/passwd"}, false},
 		{"files", map[string]any{"text": "/etc/passwd"}, true},
 		{"files", map[string]any{"new_string": "// a comment"}, true},
-		{"files", map[string]any{"note": "/a\nb"}, true},
+		{"files", map[string]any{"note": "a\nb/c\n"}, true},
+		{"files", map[string]any{"note": "b\n/a"}, false},
+		{"files", map[string]any{"note": "b\x00/a"}, false},
+		{"files", map[string]any{"code": "// a comment\nx := 1"}, true},
+		{"files", map[string]any{"path": "x\n/../../../../../etc/passwd"}, false},
+		{"files", map[string]any{"path": "x\ny"}, false},
+		{"files", map[string]any{"path": "x\x00"}, false},
+		{"files", map[string]any{"path": strings.Repeat("a/../", 900) + "../../../../../etc/passwd"}, false},
+		{"files", map[string]any{"path": strings.Repeat("a/../", 900) + "x"}, false},
+		{"files", map[string]any{"which": strings.Repeat("a/../", 900) + "../../../../../etc/passwd"}, false},
+		{"files", map[string]any{"data": "/9j/" + strings.Repeat("4AAQ", 2000)}, true},
+		{"files", map[string]any{"uri": "FILE:///etc/passwd"}, false},
+		{"files", map[string]any{"uri": "file:%2e%2e/%2e%2e/x"}, false},
+		{"files", map[string]any{"path": "https://example.com/x"}, true},
+		{"files", map[string]any{"path": "leads-out/x://y"}, false},
+		{"files", map[string]any{"m": map[string]any{"../../x": "y"}}, false},
+		{"files", map[string]any{"m": map[string]any{"/etc/passwd": 1}}, false},
+		{"files", map[string]any{"m": map[string]any{"sub/x": "y"}}, true},
+		{"files", map[string]any{"files": map[string]any{"leads-out/x": "y"}}, false},
 		{"files", map[string]any{"which": "/etc/passwd"}, false},
 		{"files", map[string]any{"path": root + "-other/x"}, false},
 		{"files", map[string]any{"path": "sub/../../x"}, false},

@@ -2,6 +2,7 @@ package turn
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"sync"
@@ -26,8 +27,14 @@ type Turn struct {
 
 // Begin begins a turn: it fixes what is declared to the caller on ctx. What was
 // found in an earlier turn is declared, what is found in this one is not yet.
+//
+// The error is tools.ErrIdentityRequired where the catalog demands an identity and
+// ctx carries none, as every call of the turn would be refused for that.
 func (r *Run) Begin(ctx context.Context) (*Turn, error) {
 	runner := r.runner
+	if err := checkCaller(ctx, runner.cat); err != nil {
+		return nil, err
+	}
 	declared, err := runner.discovery.Declared(r.withMemory(ctx), runner.cat)
 	if err != nil {
 		return nil, fmt.Errorf("turn: what the caller has found: %w", err)
@@ -42,6 +49,19 @@ func (r *Run) Begin(ctx context.Context) (*Turn, error) {
 		}
 	}
 	return t, nil
+}
+
+// checkCaller asks a catalog, if it can say so, whether it takes calls of the
+// caller on ctx.
+func checkCaller(ctx context.Context, cat tools.LiveCatalog) error {
+	c, ok := cat.(interface{ CheckCaller(context.Context) error })
+	if !ok {
+		return nil
+	}
+	if err := c.CheckCaller(ctx); errors.Is(err, tools.ErrIdentityRequired) {
+		return fmt.Errorf("turn: %w", err)
+	}
+	return nil
 }
 
 // dropMeta leaves out the tools that a provider's own search stands in for.

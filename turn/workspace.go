@@ -20,13 +20,14 @@ import (
 // judges tools that are known to touch files or to start processes, and those
 // with a root of their own.
 //
-// What it takes for a file name is every string among the arguments, at any
-// depth, that is absolute, begins with "~" or "file:", or has an element "..", and
-// the value of an argument that is called like one (path, file, dir, cwd, …).
-// What an argument called content, text, query or the like holds is not looked at,
-// nor are lines of a shell. Relative names are below the root. Links are followed
-// as far as they exist on this machine. A tool that keeps to its root by itself is
-// safer; this is for those that do not.
+// What it takes for a file name is every line of a string among the arguments, at
+// any depth, and every key of an object, that is absolute, begins with "~" or
+// "file:", or has an element "..", and the value of an argument that is called like
+// one (path, file, dir, cwd, …). The latter must be one line of at most 4096 bytes.
+// What an argument called content, text, code, query or the like holds is not looked
+// at, nor are names inside the line of a shell. Relative names are below the root.
+// Links are followed as far as they exist on this machine. A tool that keeps to its
+// root by itself is safer; this is for those that do not.
 func Workspace(root string) Middleware {
 	return Before(func(_ context.Context, inv *Invocation) error {
 		s := &inv.Tool.Safety
@@ -44,6 +45,7 @@ func Workspace(root string) Middleware {
 var (
 	errOutside = errors.New("it names a file outside of the workspace")
 	errNoRoot  = errors.New("there is no workspace")
+	errNoName  = errors.New("it names a file by what is no file name: expected one line of at most 4096 bytes")
 )
 
 // inside returns an error when a file that the arguments name is not below root.
@@ -55,54 +57,111 @@ func inside(root string, args []byte) error {
 	if err != nil {
 		return errNoRoot
 	}
-	real := resolved(root)
+	w := workspace{root, resolved(root)}
 	return eachText(args, "", func(key, text string) error {
-		name, ok := fileName(key, text)
-		if !ok {
-			return nil
+		err := w.check(key, text)
+		if err != nil && key == "" {
+			return fmt.Errorf("%w: a key among the arguments", err)
 		}
-		for _, name := range []string{name, strings.ReplaceAll(name, `\`, "/")} {
-			if !filepath.IsAbs(name) {
-				name = filepath.Join(root, name)
-			}
-			name = filepath.Clean(name)
-			if !below(root, name) || !below(real, resolved(name)) {
-				return fmt.Errorf("%w: the argument %q", errOutside, shorten(key))
-			}
+		if err != nil {
+			return fmt.Errorf("%w: the argument %q", err, shorten(key))
 		}
 		return nil
 	})
+}
+
+// workspace is a directory, by its clean absolute name and with links followed.
+type workspace struct{ root, real string }
+
+// check returns an error when a string among the arguments names a file outside.
+func (w workspace) check(key, text string) error {
+	word := wordOf(key)
+	switch {
+	case strings.Contains(textWords, word):
+		return nil
+	case !strings.Contains(fileWords, word):
+		return w.checkLines(text)
+	case len(text) > longestName || strings.ContainsFunc(text, endsLine):
+		return errNoName
+	}
+	name, ok := fileName(text)
+	if (ok || !isURL(text)) && !w.holds(name) {
+		return errOutside
+	}
+	return nil
+}
+
+// wordOf returns the word of an argument's name that says what it holds.
+func wordOf(key string) string {
+	return " " + strings.ToLower(key[strings.LastIndexAny(key, "_-.")+1:]) + " "
+}
+
+// checkLines looks for file names in a string that may be anything.
+func (w workspace) checkLines(text string) error {
+	for line := range strings.FieldsFuncSeq(text, endsLine) {
+		if name, ok := fileName(line); ok && !w.holds(name) {
+			return errOutside
+		}
+	}
+	return nil
+}
+
+func endsLine(r rune) bool { return r == '\n' || r == '\r' || r == 0 }
+
+// holds reports whether a name is that of a file in the workspace, or of none at
+// all as it is too long without its detours too.
+func (w workspace) holds(name string) bool {
+	for _, name := range []string{name, strings.ReplaceAll(name, `\`, "/")} {
+		if name = filepath.Clean(name); len(name) > longestName {
+			continue
+		}
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(w.root, name)
+		}
+		if !below(w.root, name) || !below(w.real, resolved(name)) {
+			return false
+		}
+	}
+	return true
 }
 
 // What arguments that hold file names are called, and what those that hold text
 // are.
 const (
 	fileWords = " path paths file files filename filepath dir directory folder cwd root source destination target "
-	textWords = " content contents text body message description comment query pattern regex string str value "
+	textWords = " content contents text body message description comment code query pattern regex string str value "
 )
 
 // longestName is the longest name of a file, in bytes.
 const longestName = 4096
 
-// fileName returns the file that a string among the arguments names, if it does.
-func fileName(key, text string) (string, bool) {
-	word := " " + strings.ToLower(key[strings.LastIndexAny(key, "_-.")+1:]) + " "
-	if strings.Contains(textWords, word) || len(text) > longestName || strings.Contains(text, "\n") {
-		return "", false
+// fileName returns the file that a line names, and whether it is known to name one.
+func fileName(line string) (string, bool) {
+	const scheme = "file:"
+	if len(line) >= len(scheme) && strings.EqualFold(line[:len(scheme)], scheme) {
+		return ofURL(line, line[len(scheme):]), true
 	}
-	if rest, ok := strings.CutPrefix(text, "file:"); ok {
-		if u, err := url.Parse(text); err == nil && u.Path != "" {
-			return u.Path, true
-		}
-		return rest, true
+	if strings.HasPrefix(line, "~") {
+		return string(filepath.Separator) + line, true // outside of every workspace
 	}
-	if strings.HasPrefix(text, "~") {
-		return string(filepath.Separator) + text, true // outside of every workspace
+	return line, filepath.IsAbs(line) || slices.Contains(strings.FieldsFunc(line, isSlash), "..")
+}
+
+// ofURL returns the file of a URL, of which rest is what follows the scheme.
+func ofURL(text, rest string) string {
+	if u, err := url.Parse(text); err == nil && u.Path != "" {
+		return u.Path
 	}
-	if filepath.IsAbs(text) || slices.Contains(strings.FieldsFunc(text, isSlash), "..") {
-		return text, true
+	if name, err := url.PathUnescape(rest); err == nil {
+		return name
 	}
-	return text, strings.Contains(fileWords, word) && !strings.Contains(text, "://")
+	return rest
+}
+
+// isURL reports whether a text begins with a scheme of URLs.
+func isURL(text string) bool {
+	scheme, _, ok := strings.Cut(text, "://")
+	return ok && !strings.ContainsFunc(scheme, isSlash)
 }
 
 func isSlash(r rune) bool { return r == '/' || r == '\\' }
@@ -147,7 +206,8 @@ func dangling(name string, err error) bool {
 const maxNesting = 1000
 
 // eachText calls f with every string inside a JSON value and the nearest key
-// above it, until f returns an error.
+// above it, until f returns an error. A key is such a string too, below the key
+// above it where that is called like a file, else below none.
 func eachText(v []byte, key string, f func(key, text string) error) error {
 	return eachTextTo(v, key, maxNesting, f)
 }
@@ -162,7 +222,14 @@ func eachTextTo(v []byte, key string, depth int, f func(key, text string) error)
 			return f(key, s)
 		}
 	case rawjson.KindObject:
+		above := key
+		if !strings.Contains(fileWords, wordOf(key)) {
+			above = ""
+		}
 		for it := rawjson.Object(v); it.Next(); {
+			if err := f(above, it.Key()); err != nil {
+				return err
+			}
 			if err := eachTextTo(it.Value(), it.Key(), depth-1, f); err != nil {
 				return err
 			}
