@@ -154,7 +154,7 @@ func (s *Server) Call(ctx context.Context, req CallRequest) (*CallResponse, erro
 		return nil, s.callError(ctx, err, req.Name)
 	}
 	if req.Bounded && s.opts.Bounder != nil {
-		tool, _ := view.From(ctx, s.cat).Tool(req.Name)
+		tool, _ := view.From(ctx, s.cat).Tool(cmp.Or(result.Tool, req.Name))
 		if result, err = s.opts.Bounder.Bound(ctx, &tool, result); err != nil {
 			return nil, ErrorFrom(err)
 		}

@@ -2,6 +2,7 @@ package mcpserver
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -32,13 +33,14 @@ func (s *Server) callTool(ctx context.Context, r *mcpwire.Request) (json.RawMess
 		if err != nil {
 			return answerFailure(ctx, p.name, err)
 		}
+		ran := cmp.Or(res.Tool, p.name)
 		if res.TaskID != "" {
-			return s.beginTask(ctx, r, p.name, &res)
+			return s.beginTask(ctx, r, ran, &res)
 		}
-		if err := s.bound(ctx, p.name, &res); err != nil {
-			return answerFailure(ctx, p.name, err)
+		if err := s.bound(ctx, ran, &res); err != nil {
+			return answerFailure(ctx, ran, err)
 		}
-		return encodeResult(&res, s.structuredKinds(ctx, r, p.name))
+		return encodeResult(&res, s.structuredKinds(ctx, r, ran))
 	})
 }
 

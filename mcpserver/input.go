@@ -29,14 +29,18 @@ func (s *Server) converse(ctx context.Context, r *mcpwire.Request, p *callParams
 		}
 		return e.attend(ctx, r, p.responses)
 	}
+	takesTasks, err := s.takesTasks(r, p)
+	if err != nil {
+		return nil, err
+	}
 	peer := newPeer(r, s.capabilities(r))
 	entrance := tools.Entrance{Peer: peer, Meta: p.meta, IdempotencyKey: p.key, Capabilities: peer.capabilities,
-		Client: r.Session.ID(), ClientGone: r.Session.Done(), LogLevel: levelWord(r), Extra: p.extra, Tasks: s.takesTasks(r, p)}
+		Client: r.Session.ID(), ClientGone: r.Session.Done(), LogLevel: levelWord(r), Extra: p.extra, Tasks: takesTasks}
 	if r.Method == methodCallTool {
 		entrance.Sink, _ = s.opts.Bounder.(tools.Sink)
 	}
 	if entrance.Tasks {
-		peer.task = &taskVoice{seal: s.tasks.seal, owner: taskOwnerOf(ctx, r), tool: p.name}
+		peer.task = &taskVoice{seal: s.tasks.seal, owner: taskOwnerOf(ctx, r), tool: s.meant(ctx, p)}
 	}
 	if r.Session.Era() == mcpwire.EraStateful || !peer.capabilities.Any() {
 		defer peer.close()

@@ -15,13 +15,25 @@ import (
 const extensionTasks = "io.modelcontextprotocol/tasks"
 
 // takesTasks reports whether the client of a call takes a task in place of a
-// result.
-func (s *Server) takesTasks(r *mcpwire.Request, p *callParams) bool {
-	if declaresTasks(r.Session) {
-		return true
+// result. In the stateful era "task" is an object, and refused otherwise.
+func (s *Server) takesTasks(r *mcpwire.Request, p *callParams) (bool, error) {
+	task, asks := rawjson.Get(p.extra, "task")
+	asks = asks && r.Session.Era() == mcpwire.EraStateful
+	if asks && rawjson.KindOf(task) != rawjson.KindObject {
+		return false, mcpwire.Errorf(mcpwire.CodeInvalidParams, `%s: "task" must be an object`, r.Method)
 	}
-	_, ok := rawjson.Get(p.extra, "task")
-	return ok && r.Session.Era() == mcpwire.EraStateful
+	return asks || declaresTasks(r.Session), nil
+}
+
+// meant returns the name of the tool that a call is meant for, which is another
+// than the one it names where that calls others.
+func (s *Server) meant(ctx context.Context, p *callParams) string {
+	if d, ok := s.cat.Resolve(p.name); ok {
+		if target, _, ok := d.Target(ctx, p.arguments); ok {
+			return target
+		}
+	}
+	return p.name
 }
 
 func declaresTasks(sess *mcpwire.Session) bool {
@@ -112,7 +124,55 @@ func (s *Server) askKeeper(ctx context.Context, r *mcpwire.Request, keeper tools
 	if err != nil {
 		return nil, nativeFailure(ctx, err)
 	}
+	if result, err = s.boundTask(ctx, r, voice.tool, result); err != nil {
+		return nil, err
+	}
 	return voice.say(result), nil
+}
+
+// boundTask makes what a task gave as small as the result of a call, where an
+// answer about the task holds it.
+func (s *Server) boundTask(ctx context.Context, r *mcpwire.Request, tool string, answer json.RawMessage) (json.RawMessage, error) {
+	if s.opts.Bounder == nil || r.Method != methodGetTask && r.Method != methodTaskResult {
+		return answer, nil
+	}
+	if r.Method == methodTaskResult {
+		return s.boundWire(ctx, r, tool, answer)
+	}
+	result, ok := rawjson.Get(answer, "result")
+	if !ok || rawjson.KindOf(result) != rawjson.KindObject {
+		return answer, nil
+	}
+	small, err := s.boundWire(ctx, r, tool, result)
+	if err != nil {
+		return nil, err
+	}
+	return rawjson.Set(answer, "result", small)
+}
+
+// boundWire bounds a result as an MCP server sent it.
+func (s *Server) boundWire(ctx context.Context, r *mcpwire.Request, tool string, wire json.RawMessage) (json.RawMessage, error) {
+	res := tools.ToolResult{Wire: wire, Tool: tool}
+	if content, ok := rawjson.Get(wire, "content"); ok {
+		if err := json.Unmarshal(content, &res.Content); err != nil {
+			return nil, mcpwire.Errorf(mcpwire.CodeInternalError, "the result of the task cannot be read")
+		}
+	}
+	if structured, ok := rawjson.Get(wire, "structuredContent"); ok {
+		res.Structured = structured
+	}
+	failed, _ := rawjson.Get(wire, "isError")
+	res.IsError = string(failed) == "true"
+	if meta, ok := rawjson.Get(wire, "_meta"); ok {
+		res.Meta = map[string]any{}
+		for it := rawjson.Object(meta); it.Next(); {
+			res.Meta[it.Key()] = json.RawMessage(it.Value())
+		}
+	}
+	if err := s.bound(ctx, tool, &res); err != nil {
+		return nil, nativeFailure(ctx, err)
+	}
+	return encodeResult(&res, s.structuredKinds(ctx, r, tool))
 }
 
 func (s *Server) taskEntrance(r *mcpwire.Request, peer *peer) tools.Entrance {

@@ -68,7 +68,7 @@ func (p *passage) conclude(ctx context.Context, res ToolResult, err error) (Tool
 		failure = p.blame(err)
 		res, err = ToolResult{}, failure
 	} else {
-		res.CallID, res.Elapsed, res.Attempts = p.call.ID, elapsed, p.attempts
+		res.Tool, res.CallID, res.Elapsed, res.Attempts = p.b.tool.Name, p.call.ID, elapsed, p.attempts
 	}
 	if p.release != nil {
 		p.leave(ctx, err)

@@ -47,7 +47,7 @@ func TestRedirectIsTheCallOfItsTarget(t *testing.T) {
 		caller("tool_call"), plain("target", echo))
 	ctx := tools.WithEntrance(adaCtx(), tools.Entrance{CallID: "c1"})
 	res, err := w.Call(ctx, "tool_call", json.RawMessage(`{"name":"target","args":{"a":1}}`))
-	if err != nil || res.CallID != "c1" {
+	if err != nil || res.CallID != "c1" || res.Tool != "target" {
 		t.Fatalf("%+v, %v", res, err)
 	}
 	if !slices.Equal(seen, []string{`c1 {"a":1}`}) {

@@ -32,6 +32,9 @@ type ToolResult struct {
 	// IsError says that the tool was reached and answers that it failed. It
 	// is an answer, so it is not retried and its output is not validated.
 	IsError bool
+	// Tool is the canonical name of the tool that ran: of a call that a tool
+	// like tool_call made another's, that other. The door sets it.
+	Tool string
 	// CallID is the id of the call; the door sets it.
 	CallID string
 	// Elapsed is how long the call took, from the door's first step; the door

@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/toolcrib/toolcrib/identity"
@@ -27,7 +28,31 @@ func bounded(t testing.TB) context.Context { return peertest.Bounded(t) }
 // A crib is a catalog of servers behind an endpoint whose callers say who they are.
 type crib struct {
 	tools.LiveCatalog
-	url string
+	url   string
+	shelf shelf
+}
+
+// A shelf shows no results of the tools that it is told to keep.
+type shelf struct {
+	mu    sync.Mutex
+	keeps string
+	asked []string // the tools whose results it was shown
+}
+
+func (s *shelf) Bound(_ context.Context, tool *tools.Tool, r tools.ToolResult) (tools.ToolResult, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.asked = append(s.asked, tool.Name); tool.Name != s.keeps {
+		return r, nil
+	}
+	text := fmt.Sprintf("kept %d blocks and %s", len(r.Content), r.Structured)
+	return tools.ToolResult{Content: []tools.Content{tools.TextContent(text)}, Meta: r.Meta, IsError: r.IsError}, nil
+}
+
+func (s *shelf) keep(tool string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.keeps = tool
 }
 
 func newCrib(t testing.TB, stages tools.Stages, sources ...*mcptool.Config) *crib {
@@ -51,7 +76,7 @@ func newCrib(t testing.TB, stages tools.Stages, sources ...*mcptool.Config) *cri
 			t.Fatal(refused)
 		}
 	}
-	s := mcpserver.New(c, &mcpserver.Options{Authenticate: whoSays})
+	s := mcpserver.New(c, &mcpserver.Options{Authenticate: whoSays, Bounder: &c.shelf})
 	web := toolstest.NewHTTPServer(t, func() (http.Handler, func()) { return s, nil })
 	t.Cleanup(func() {
 		if err := s.Shutdown(bounded(t)); err != nil {

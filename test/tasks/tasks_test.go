@@ -11,6 +11,7 @@ import (
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/tools/builtin"
 	"github.com/toolcrib/toolcrib/tools/mcptool"
 	"github.com/toolcrib/toolcrib/tools/toolstest"
 )
@@ -47,6 +48,113 @@ func TestTaskEndsWithItsResult(t *testing.T) {
 			t.Errorf("the result: %s", result)
 		}
 	})
+}
+
+// A task that is begun through tool_call is that of the tool that runs.
+func TestTaskBegunThroughAnotherTool(t *testing.T) {
+	toolstest.NothingLeft(t)
+	eachEra(t, func(t *testing.T, stateless bool) {
+		_, url := newServer(t, stateless)
+		crib := newCrib(t, tools.Stages{}, &mcptool.Config{Name: "up", URL: url})
+		if err := builtin.RegisterMeta(crib, nil, builtin.CallName); err != nil {
+			t.Fatal(err)
+		}
+		c := crib.client(t, "a/x", stateless, true)
+		id, _ := c.begin(t, builtin.CallName, `{"name":"up_slow_compute","args":{"seconds":0.2}}`)
+		state := c.awaitStatus(t, id, "completed")
+		if got := text(state, "taskId"); got != id {
+			t.Errorf("it is called %s, then %s", id, got)
+		}
+		if stateless {
+			return
+		}
+		if list := c.must(t, "tasks/list", `{}`); !strings.Contains(string(list), id) {
+			t.Errorf("the list: %s", list)
+		}
+		if result := c.must(t, "tasks/result", fmt.Sprintf(`{"taskId":%q}`, id)); text(result, "_meta", "io.modelcontextprotocol/related-task", "taskId") != id {
+			t.Errorf("the result: %s", result)
+		}
+	})
+}
+
+// What is told of such a task has the name that the client was given.
+func TestStatusOfATaskBegunThroughAnotherTool(t *testing.T) {
+	toolstest.NothingLeft(t)
+	_, url := newServer(t, false)
+	crib := newCrib(t, tools.Stages{}, &mcptool.Config{Name: "up", URL: url})
+	if err := builtin.RegisterMeta(crib, nil, builtin.CallName); err != nil {
+		t.Fatal(err)
+	}
+	c := crib.client(t, "a/x", false, true)
+	resp, err := c.http.Do(c.request(t, bounded(t), http.MethodGet, ""))
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, _ := c.begin(t, builtin.CallName, `{"name":"up_slow_compute","args":{"seconds":0.2}}`)
+	messages(t, resp, func(m json.RawMessage) bool {
+		if text(m, "method") != "notifications/tasks/status" {
+			return false
+		}
+		if text(m, "params", "taskId") != id {
+			t.Errorf("told: %s, of the task %s", m, id)
+		}
+		return true
+	})
+}
+
+// A result that came through tool_call is bounded as one of the tool that ran.
+func TestResultThroughAnotherToolIsThatOfTheTool(t *testing.T) {
+	eachEra(t, func(t *testing.T, stateless bool) {
+		_, url := newServer(t, stateless)
+		crib := newCrib(t, tools.Stages{}, &mcptool.Config{Name: "up", URL: url})
+		if err := builtin.RegisterMeta(crib, nil, builtin.CallName); err != nil {
+			t.Fatal(err)
+		}
+		crib.shelf.keep("up_slow_compute")
+		c := crib.client(t, "a/x", stateless, false)
+		result := c.must(t, "tools/call", `{"name":"tool_call","arguments":{"name":"up_slow_compute","args":{"seconds":0}}}`)
+		if !strings.Contains(string(result), "kept 1 blocks") {
+			t.Errorf("%s; bounded were results of %v", result, crib.shelf.asked)
+		}
+	})
+}
+
+// What a task gave is bounded as the result of a call is.
+func TestResultOfATaskIsBounded(t *testing.T) {
+	toolstest.NothingLeft(t)
+	eachEra(t, func(t *testing.T, stateless bool) {
+		_, url := newServer(t, stateless)
+		crib := newCrib(t, tools.Stages{}, &mcptool.Config{Name: "up", URL: url})
+		crib.shelf.keep("up_slow_compute")
+		c := crib.client(t, "a/x", stateless, true)
+		id, _ := c.begin(t, "up_slow_compute", `{"seconds":0}`)
+		result, path := c.awaitStatus(t, id, "completed"), []string{"result"}
+		if !stateless {
+			result, path = c.must(t, "tasks/result", fmt.Sprintf(`{"taskId":%q}`, id)), nil
+			if text(result, "_meta", "io.modelcontextprotocol/related-task", "taskId") != id {
+				t.Errorf("the result names another task: %s", result)
+			}
+		}
+		content, _ := rawjson.Get(result, append(path, "content")...)
+		if !strings.Contains(string(content), "9007199254740993") || !strings.Contains(string(content), "kept 1 blocks") {
+			t.Errorf("the result: %s", result)
+		}
+		if raw, ok := rawjson.Get(result, append(path, "structuredContent")...); ok {
+			t.Errorf("what is kept is shown: %s", raw)
+		}
+	})
+}
+
+// Up to 2025-11-25 a call asks for a task with an object.
+func TestWishForATaskMustBeAnObject(t *testing.T) {
+	_, url := newServer(t, false)
+	c := newCrib(t, tools.Stages{}, &mcptool.Config{Name: "up", URL: url}).client(t, "a/x", false, true)
+	for _, wish := range []string{"5", "null", `"yes"`, "true", "[]"} {
+		result, failure := c.ask(t, "tools/call", `{"name":"up_slow_compute","arguments":{"seconds":0},"task":`+wish+`}`)
+		if result != nil || !strings.Contains(string(failure), "-32602") || !strings.Contains(string(failure), "must be an object") {
+			t.Errorf("%s: %s %s", wish, result, failure)
+		}
+	}
 }
 
 // What a tool says about tasks stands in its definition, and what the endpoint can is announced.

@@ -4,7 +4,10 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
@@ -179,7 +182,8 @@ func (m *meta) missing(ctx context.Context, name string) GetResult {
 	return out
 }
 
-// CallArgs are the arguments of tool_call.
+// CallArgs are the arguments of tool_call. It takes "arguments" for "args" too,
+// as that is what a call of MCP has, and nothing else.
 type CallArgs struct {
 	Name string          `json:"name"`
 	Args json.RawMessage `json:"args,omitempty"`
@@ -198,9 +202,33 @@ func neverRun(context.Context, json.RawMessage) (tools.ToolResult, error) {
 }
 
 func redirect(_ context.Context, args json.RawMessage) (string, json.RawMessage, error) {
-	var in CallArgs
-	if err := json.Unmarshal(args, &in); err != nil {
-		return "", nil, fmt.Errorf("the arguments cannot be read: %w", err)
+	in, err := readCall(args)
+	return in.Name, in.Args, err
+}
+
+// readCall takes no member that it does not know: what is meant for the tool
+// would be lost without a word.
+func readCall(args json.RawMessage) (in CallArgs, err error) {
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(args, &given); err != nil {
+		return in, fmt.Errorf("the arguments cannot be read: %w", err)
 	}
-	return in.Name, in.Args, nil
+	for _, key := range slices.Sorted(maps.Keys(given)) {
+		switch value := given[key]; {
+		case key == "name":
+			err = json.Unmarshal(value, &in.Name)
+		case key != "args" && key != "arguments":
+			err = fmt.Errorf("unexpected property %q; expected name and args, an object with the tool's arguments", cut(key, 64))
+		case in.Args != nil:
+			err = errors.New("args and arguments are the same; give one of them")
+		case rawjson.KindOf(value) != rawjson.KindObject:
+			err = fmt.Errorf("%s: expected an object", key)
+		default:
+			in.Args = value
+		}
+		if err != nil {
+			return CallArgs{}, err
+		}
+	}
+	return in, nil
 }

@@ -300,6 +300,29 @@ func TestCallReachesTheToolItself(t *testing.T) {
 	}
 }
 
+// What a call of MCP names its arguments is understood, and nothing is lost.
+func TestCallTakesArgumentsByBothNames(t *testing.T) {
+	c := newCrib(t, trade()...)
+	for args, want := range map[string]string{
+		`{"name":"mail_send","args":{"to":"x"}}`:                    "",
+		`{"name":"mail_send","arguments":{"to":"x"}}`:               "",
+		`{"name":"mail_send","args":{},"arguments":{"to":"x"}}`:     "args and arguments are the same",
+		`{"name":"mail_send","arguments":"to"}`:                     "arguments: expected an object",
+		`{"name":"mail_send","to":"x"}`:                             `unexpected property "to"; expected name and args`,
+		`{"name":"mail_send","args":{"to":"x"},"Args":{"to":"y"}}`:  `unexpected property "Args"`,
+		`{"name":"mail_send","args":{"to":"x"},"parameters":{}}`:    `unexpected property "parameters"`,
+		`{"name":"mail_send","arguments":{"to":"x"},"arguments":1}`: "arguments",
+	} {
+		res, err := tools.Invoke(as("acme"), c, "tool_call", json.RawMessage(args))
+		if raw, _ := res.JSON(); want == "" && (err != nil || string(raw) != `{"to":"x"}` || res.Tool != "mail_send") {
+			t.Errorf("%s: %s of %s, %v", args, raw, res.Tool, err)
+		}
+		if want != "" && (!errors.Is(err, tools.ErrToolInvalidArgs) || !strings.Contains(err.Error(), want)) {
+			t.Errorf("%s: %v, want %s", args, err, want)
+		}
+	}
+}
+
 func TestRegisterOffersMetaToolsAlways(t *testing.T) {
 	cat := tools.NewCatalog()
 	if err := builtin.Register(cat, "tool_search", "tool_get", "tool_call"); err != nil {
