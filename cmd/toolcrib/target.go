@@ -8,6 +8,7 @@ import (
 	"io"
 	"io/fs"
 	"log/slog"
+	"net"
 	"os"
 	"os/signal"
 	"syscall"
@@ -127,6 +128,7 @@ func (a *app) choose(ctx context.Context, t *target, tool string) (*session, err
 		return openServer(ctx, url, t.session, false)
 	}
 	if haveDefaultConfig() {
+		a.tellOfServer(ctx)
 		return a.openConfig(ctx, defaultConfig, t.session, tool)
 	}
 	return openServer(ctx, defaultServer, t.session, true)
@@ -237,4 +239,19 @@ func (s *session) sayWhere(err error) error {
 		return err
 	}
 	return fmt.Errorf("%w\nThere is no ./%s either: start 'toolcrib serve', or use -c FILE or --server URL", err, defaultConfig)
+}
+
+// dialLimit bounds how long is looked for a server nearby.
+const dialLimit = 200 * time.Millisecond
+
+// tellOfServer says on stderr that a server runs where one is by default, while
+// the command opens a catalog of its own: what that keeps and finds is not the
+// server's.
+func (a *app) tellOfServer(ctx context.Context) {
+	conn, err := (&net.Dialer{Timeout: dialLimit}).DialContext(ctx, "tcp", gateway.DefaultListen)
+	if err != nil {
+		return
+	}
+	_ = conn.Close() // nothing was said
+	fmt.Fprintf(a.errOut, "toolcrib: this opens ./%s by itself; to ask the server at %s use --server\n", defaultConfig, defaultServer)
 }
