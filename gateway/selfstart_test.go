@@ -51,11 +51,11 @@ func TestAConfigurationDoesNotStartItself(t *testing.T) {
 // A gateway that is a source of its own refuses itself.
 func TestAGatewayIsNoSourceOfItsOwn(t *testing.T) {
 	server := httptest.NewUnstartedServer(nil)
+	t.Cleanup(server.Close) // after the gateway, whose streams it would wait for
 	url := "http://" + server.Listener.Addr().String() + "/mcp"
 	g := openFor(t, "tools: {built_in: [text.echo], mcp_servers: [{name: me, url: '"+url+"'}]}")
 	server.Config.Handler = g.Handler()
 	server.Start()
-	defer server.Close()
 	await(t, g, func() bool {
 		state := g.Sources()[0]
 		return state.State != gateway.SourceReady && strings.Contains(state.Error, "is this program itself")
