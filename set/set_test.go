@@ -42,7 +42,7 @@ func ExampleNewBuilder() {
 	// github.search <nil>
 }
 
-// The fragments of code that toolcompose's notes publish compile and do what
+// The fragments of code that are published for sets compile and do what
 // they say.
 func TestPublishedFragments(t *testing.T) {
 	registry := catalog(t, tool("github.search"), tool("slack.post"))
