@@ -30,10 +30,9 @@ const DefaultBuffer = 256
 
 // SubscribeOptions tune one subscription.
 type SubscribeOptions struct {
-	// Buffer is how many undelivered events are held, in events, whether they
-	// are in the channel already or not. What comes while it is full is
-	// dropped, counted and reported by EventTypeMissed. Zero or less means
-	// DefaultBuffer.
+	// Buffer is how many undelivered events are held, in events. What comes
+	// while it is full is dropped, counted and reported by EventTypeMissed.
+	// Zero or less means DefaultBuffer.
 	Buffer int
 }
 
@@ -78,7 +77,7 @@ func (b *Bus) Subscribe(f Filter, opts *SubscribeOptions) *Subscription {
 	}
 	f.Types = append([]EventType(nil), f.Types...)
 	f.Tools = append([]string(nil), f.Tools...)
-	s := newSubscription(b, f, size)
+	s := &Subscription{bus: b, filter: f, events: make(chan Event, size)}
 	b.change(func(list []*Subscription) []*Subscription { return append(list, s) })
 	return s
 }
@@ -94,6 +93,86 @@ func (b *Bus) change(edit func([]*Subscription) []*Subscription) {
 	}
 	next = edit(next)
 	b.subs.Store(&next)
+}
+
+// Subscription receives the events that its filter selects, in order.
+type Subscription struct {
+	bus    *Bus
+	filter Filter
+	events chan Event
+
+	mu      sync.Mutex // guards the fields below and sends on events
+	closed  bool
+	pending uint64 // dropped and not yet reported
+	last    uint64 // Seq of the last event that was dropped
+	missed  atomic.Uint64
+}
+
+// Events returns the channel of events. It is closed by Close.
+func (s *Subscription) Events() <-chan Event { return s.events }
+
+// Missed returns how many events this subscription dropped so far because its
+// reader was slow.
+func (s *Subscription) Missed() uint64 { return s.missed.Load() }
+
+// Close ends the subscription and closes its channel; events that are already
+// in it can still be read. It may be called more than once.
+func (s *Subscription) Close() {
+	s.bus.change(func(list []*Subscription) []*Subscription {
+		kept := list[:0]
+		for _, other := range list {
+			if other != s {
+				kept = append(kept, other)
+			}
+		}
+		return kept
+	})
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.closed {
+		s.closed = true
+		s.flush()
+		close(s.events)
+	}
+}
+
+// offer delivers e if it is selected and there is room, and counts it as
+// missed otherwise.
+func (s *Subscription) offer(e *Event) {
+	if !s.filter.Match(e) {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return
+	}
+	if s.flush() {
+		select {
+		case s.events <- *e:
+			return
+		default:
+		}
+	}
+	s.pending++
+	s.last = e.Seq
+	s.missed.Add(1)
+}
+
+// flush reports dropped events to the reader once there is room, and says
+// whether nothing remains to be reported. The caller holds the lock.
+func (s *Subscription) flush() bool {
+	if s.pending == 0 {
+		return true
+	}
+	note := Event{Seq: s.last, Type: EventTypeMissed, Time: time.Now(), Payload: MissedPayload{Count: s.pending}}
+	select {
+	case s.events <- note:
+		s.pending = 0
+		return true
+	default:
+		return false
+	}
 }
 
 // ContextKey is the key of the bus on a context, for contexts that supply one
