@@ -5,6 +5,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/url"
@@ -20,7 +21,6 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/stats"
-	"google.golang.org/grpc/status"
 
 	"github.com/toolcrib/toolcrib/internal/netguard"
 	"github.com/toolcrib/toolcrib/tools"
@@ -88,14 +88,21 @@ func (n *network) grpcConn(u *url.URL) (*grpc.ClientConn, error) {
 			if err != nil {
 				return err
 			}
-			return next(ctx, method, req, reply, cc, opts...)
+			err = next(ctx, method, req, reply, cc, opts...)
+			tripFrom(ctx).failedWith(err)
+			return err
 		}),
 		grpc.WithChainStreamInterceptor(func(ctx context.Context, desc *grpc.StreamDesc, cc *grpc.ClientConn, method string, next grpc.Streamer, opts ...grpc.CallOption) (grpc.ClientStream, error) {
 			ctx, err := auth(ctx)
 			if err != nil {
 				return nil, err
 			}
-			return next(ctx, desc, cc, method, opts...)
+			stream, err := next(ctx, desc, cc, method, opts...)
+			if err != nil {
+				tripFrom(ctx).failedWith(err)
+				return nil, err
+			}
+			return &followed{stream, tripFrom(ctx)}, nil
 		}),
 	)
 }
@@ -121,7 +128,24 @@ func (n *network) grpcAuth(u *url.URL) func(context.Context) (context.Context, e
 	}
 }
 
-// grpcTrips notes on the context's trip what becomes of a call.
+// followed is a stream whose trip is told with what it failed. What grpc tells a
+// stats handler at the end of a call is not always that: a server that answers
+// before the request was written ends it without an error there.
+type followed struct {
+	grpc.ClientStream
+	trip *trip
+}
+
+// RecvMsg implements grpc.ClientStream.
+func (f *followed) RecvMsg(m any) error {
+	err := f.ClientStream.RecvMsg(m)
+	if !errors.Is(err, io.EOF) { // which is the end of a stream that succeeded
+		f.trip.failedWith(err)
+	}
+	return err
+}
+
+// grpcTrips notes on the context's trip that a call was sent.
 type grpcTrips struct{}
 
 func (grpcTrips) TagRPC(ctx context.Context, _ *stats.RPCTagInfo) context.Context   { return ctx }
@@ -129,13 +153,8 @@ func (grpcTrips) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Cont
 func (grpcTrips) HandleConn(context.Context, stats.ConnStats)                       {}
 
 func (grpcTrips) HandleRPC(ctx context.Context, s stats.RPCStats) {
-	switch s := s.(type) {
-	case *stats.OutHeader:
+	if _, sent := s.(*stats.OutHeader); sent {
 		tripFrom(ctx).sent()
-	case *stats.End:
-		if s.Error != nil {
-			tripFrom(ctx).failedWith(status.Convert(s.Error))
-		}
 	}
 }
 

@@ -180,7 +180,12 @@ func (t *trip) broke(err error) {
 	t.bodyErr = err
 }
 
-func (t *trip) failedWith(s *status.Status) {
+// failedWith notes the status of a call of gRPC that failed.
+func (t *trip) failedWith(err error) {
+	if err == nil {
+		return
+	}
+	s := status.Convert(err)
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.code, t.said = s.Code(), s.Message()
