@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// defaultConfigFile is what the program reads without a flag, in the folder that
+// DefaultConfigFile is what the program reads without a flag, in the folder that
 // it is started in.
-const defaultConfigFile = "toolcrib.yaml"
+const DefaultConfigFile = "toolcrib.yaml"
 
 // startsItself reports whether a command starts this program with the
 // configuration that it stands in: each child would start another.
@@ -46,7 +46,7 @@ func (c *Config) configOf(args []string) string {
 			return absolute(c.dir, args[i+1])
 		}
 	}
-	return filepath.Join(c.dir, defaultConfigFile)
+	return filepath.Join(c.dir, DefaultConfigFile)
 }
 
 func sameFile(a, b string) bool {

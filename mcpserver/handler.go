@@ -70,15 +70,12 @@ func (h handler) Describe(ctx context.Context, sess *mcpwire.Session) (*mcpwire.
 	}, nil
 }
 
-// metaInstance is the member of the _meta of a handshake that names the server.
-const metaInstance = "toolcrib/instance"
-
 // instance is what a handshake says beside what the protocol asks for.
 func (s *Server) instance() json.RawMessage {
 	if s.opts.Instance == "" {
 		return nil
 	}
-	return append(rawjson.AppendQuoted([]byte(`{"_meta":{"`+metaInstance+`":`), s.opts.Instance), `}}`...)
+	return append(rawjson.AppendQuoted([]byte(`{"_meta":{"`+mcpwire.MetaInstance+`":`), s.opts.Instance), `}}`...)
 }
 
 // ServeMCP answers one request.

@@ -24,7 +24,7 @@ import (
 const (
 	// defaultConfig is the file that is used when it is there and no flag says
 	// otherwise.
-	defaultConfig = "toolcrib.yaml"
+	defaultConfig = gateway.DefaultConfigFile
 	// serverEnv names a server for the commands that talk to one.
 	serverEnv     = "TOOLCRIB_SERVER"
 	defaultServer = "http://" + gateway.DefaultListen

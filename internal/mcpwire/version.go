@@ -71,6 +71,10 @@ const (
 	MetaLogLevel           = "io.modelcontextprotocol/logLevel"
 	MetaSubscriptionID     = "io.modelcontextprotocol/subscriptionId"
 	metaProgressToken      = "progressToken"
+
+	// MetaInstance is of our own: it names a running program in the answer to its
+	// handshake, so that one which reaches itself knows it.
+	MetaInstance = "toolcrib/instance"
 )
 
 // The methods that the wire itself answers or sends.

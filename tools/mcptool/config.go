@@ -54,7 +54,7 @@ type Config struct {
 	TransportMode TransportMode
 
 	// Self, when not empty, is the name under which the program itself answers
-	// handshakes (MetaInstance): a server that gives it is refused.
+	// handshakes, the member "toolcrib/instance" of their _meta: a server that gives it is refused.
 	Self string
 
 	// Command is the program to start, and its arguments.

@@ -8,10 +8,6 @@ import (
 	"github.com/toolcrib/toolcrib/tools"
 )
 
-// MetaInstance is the member of the _meta of a handshake that names a running
-// gateway, so that one which reaches itself knows it.
-const MetaInstance = "toolcrib/instance"
-
 // connect is reach for a server that is not the program itself: its tools would
 // become tools of their own without end.
 func (s *Server) connect(ctx context.Context, l *lane, opts *mcpwire.ClientOptions) (*mcpwire.Client, error) {
@@ -19,7 +15,7 @@ func (s *Server) connect(ctx context.Context, l *lane, opts *mcpwire.ClientOptio
 	if err != nil || s.cfg.Self == "" {
 		return client, err
 	}
-	named, _ := rawjson.Get(client.Server().Raw, "_meta", MetaInstance)
+	named, _ := rawjson.Get(client.Server().Raw, "_meta", mcpwire.MetaInstance)
 	if instance, _ := rawjson.Unquote(named); instance != s.cfg.Self {
 		return client, nil
 	}
