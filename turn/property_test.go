@@ -37,7 +37,7 @@ type actors struct {
 	now, most atomic.Int32
 
 	mu   sync.Mutex
-	acts map[int]*act // by the place of the call
+	acts map[int]*act // by the place of the call, from 1
 }
 
 // act is when a tool ran for one call.
@@ -47,7 +47,11 @@ type act struct {
 	begin, end time.Time
 }
 
+// begin notes that a tool runs for a call; a call without a place is not watched.
 func (a *actors) begin(tool string, d *deed) (end func()) {
+	if d.N == 0 {
+		return func() {}
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	one := a.acts[d.N]
@@ -232,12 +236,12 @@ func anyTurn(t *testing.T, opts *turn.Options, batches [][]turn.Call, cancelAfte
 	return ""
 }
 
-// number gives each call its place, by which its result is known.
+// number gives each call its place, from 1, by which its result is known.
 func number(calls []turn.Call) {
 	for i := range calls {
 		var d deed
 		if calls[i].Err == nil && json.Unmarshal(calls[i].Args, &d) == nil && bytes.Contains(calls[i].Args, []byte(`"for"`)) {
-			d.N = i
+			d.N = i + 1
 			calls[i].Args, _ = json.Marshal(d)
 		}
 	}
