@@ -45,6 +45,7 @@ var imports = map[string][]string{
 	"store/sqlstore":           {"identity", "store"},
 	"store/storetest":          {"identity", "store"},
 	"artifacts":                with(ground, "store"),
+	"registry/stream":          nil,
 	"view":                     with(ground, "internal/spread"),
 	"tools/search":             with(ground, "tools/search/lexicon"),
 	"tools/search/lexicon":     nil,
