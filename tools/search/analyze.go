@@ -215,7 +215,7 @@ func (a *analyzer) phrases() {
 		}
 		node := first
 		for _, next := range a.run[i+1 : min(len(a.run), i+maxPhrase)] {
-			step, ok := a.vocab.phrases[pair{node, next}]
+			step, ok := a.vocab.phrases()[pair{node, next}]
 			if !ok {
 				break
 			}

@@ -123,7 +123,7 @@ func (s *space) phrase(q *asked, tokens []token) int {
 	best, length := uint32(noTerm), 0
 	node := uint32(tokens[0].term)
 	for n := 1; n < min(maxPhrase, len(tokens)) && tokens[n].term != none; n++ {
-		next, ok := s.vocab.phrases[pair{node, uint32(tokens[n].term)}]
+		next, ok := s.vocab.phrases()[pair{node, uint32(tokens[n].term)}]
 		if !ok {
 			break
 		}

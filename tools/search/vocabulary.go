@@ -12,7 +12,7 @@ import (
 // concurrent use. It holds terms of all tools, so that nothing may be concluded from a term's presence.
 type vocabulary struct {
 	lex     *lexicon.Table
-	phrases map[pair]step // of the lexicon, word by word
+	phrases func() map[pair]step // of the lexicon, word by word; made when it is asked for
 
 	mu      sync.RWMutex
 	ids     map[string]uint32
@@ -21,7 +21,8 @@ type vocabulary struct {
 }
 
 func newVocabulary(lex *lexicon.Table) *vocabulary {
-	return &vocabulary{lex: lex, phrases: phrasesOf(lex), ids: map[string]uint32{}, sources: map[string]uint32{}}
+	phrases := sync.OnceValue(func() map[pair]step { return phrasesOf(lex) })
+	return &vocabulary{lex: lex, phrases: phrases, ids: map[string]uint32{}, sources: map[string]uint32{}}
 }
 
 // pair is where one is in a phrase, and the next word. One is at its first word, or at the node of a step.
