@@ -44,8 +44,8 @@ func (a *attempt) begin(ctx context.Context, call *Call, cat *catalog, limit tim
 }
 
 // Value finds the call, the catalog and, where the caller brought none, the
-// tool's event bus. The entrance belongs to the call and not to the calls that
-// its tool makes.
+// tool's event bus. The entrance and the part belong to the call and not to the
+// calls that its tool makes.
 func (a *attempt) Value(key any) any {
 	switch key.(type) {
 	case callKey:
@@ -54,6 +54,8 @@ func (a *attempt) Value(key any) any {
 		return (*Entrance)(nil)
 	case levelKey:
 		return (*binding)(nil)
+	case partKey:
+		return a.call.partBehind(a.Context)
 	case catalogKey:
 		if a.cat != nil {
 			return ToolCatalog(a.cat)

@@ -399,12 +399,13 @@ func (b *binding) registered() ToolDescriptor {
 		redirect: b.redirect}
 }
 
-// permitted reports whether the caller on ctx may see the tool.
-func (b *binding) permitted(ctx context.Context) bool {
+// permitted reports whether the caller on ctx, which of narrows, may see the
+// tool.
+func (b *binding) permitted(ctx context.Context, of PartFunc) bool {
 	if b.hidden {
 		return false
 	}
-	if len(b.tool.AuthScopes) == 0 && len(b.tool.Tenants) == 0 {
+	if len(b.tool.AuthScopes) == 0 && len(b.tool.Tenants) == 0 && of == nil {
 		return true
 	}
 	f := FilterFrom(ctx)

@@ -192,6 +192,7 @@ type Call struct {
 	Tasks bool
 
 	peer    Peer
+	part    PartFunc // that the call came with, or nil
 	sink    Sink
 	guard   Guard
 	strict  bool // hidden arguments are refused

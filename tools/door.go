@@ -46,8 +46,9 @@ func (b *binding) Invoke(ctx context.Context, args json.RawMessage) (ToolResult,
 	if outer != nil && outer.running.Load() != nil && levelOf(ctx, outer).isAbove(b) {
 		return b.driver(&levelContext{Context: ctx, level: b}, args)
 	}
-	p := passage{b: b, stages: b.cat.stages.Load(), start: time.Now()}
-	p.em = newEmitter(ctx, b.cat, b.tool.Name, b.bus)
+	p := new(passage) // filled in place: it is large to copy
+	p.b, p.stages, p.start = b, b.cat.stages.Load(), time.Now()
+	p.em.begin(ctx, b.cat, b.tool.Name, b.bus)
 	return p.pass(ctx, outer, args)
 }
 
@@ -101,11 +102,13 @@ func (p *passage) walk(ctx context.Context, outer *Call, args json.RawMessage) (
 	if err := b.cat.checkCaller(ctx, truncate(b.tool.Name, maxShownName)); err != nil {
 		return ToolResult{}, err
 	}
-	if !b.permitted(ctx) {
+	part := partFuncOf(ctx)
+	if !b.permitted(ctx, part) {
 		return ToolResult{}, notFound(b.tool.Name)
 	}
 	p.call = &p.own
 	p.call.begin(ctx, b, outer)
+	p.call.part = part
 	p.call.Tasks = p.call.Tasks && p.stages.Redactor == nil
 	p.em.call = p.call.ID
 	if !p.surrounded() {
@@ -387,8 +390,8 @@ func (p *passage) run(ctx context.Context, args json.RawMessage) (ToolResult, er
 	if s.policy != nil {
 		s = new(shell) // middleware goes on a second time, and a tool may still hold the first
 	}
-	*s = shell{policy: &b.policy, call: p.call, mayRepeat: b.mayRepeat(p.call), harmless: b.harmless(), answers: b.answers(),
-		inline: b.inline, late: &b.cat.late, cat: b.cat}
+	s.policy, s.call, s.cat, s.late = &b.policy, p.call, b.cat, &b.cat.late
+	s.mayRepeat, s.harmless, s.answers, s.inline = b.mayRepeat(p.call), b.harmless(), b.answers(), b.inline
 	invoke := b.driver
 	if len(b.tool.Injected) > 0 {
 		invoke = p.inject
@@ -478,8 +481,8 @@ func (c *Call) begin(ctx context.Context, b *binding, outer *Call) {
 	}
 }
 
-// callContext carries a call to middleware and stages. It hides the entrance,
-// which belongs to this call alone.
+// callContext carries a call to middleware and stages. It hides the entrance and
+// the part, which belong to this call alone.
 type callContext struct {
 	context.Context
 	call *Call
@@ -491,6 +494,8 @@ func (c *callContext) Value(key any) any {
 		return c.call
 	case entranceKey{}:
 		return (*Entrance)(nil)
+	case partKey{}:
+		return c.call.partBehind(c.Context)
 	}
 	return c.Context.Value(key)
 }

@@ -24,6 +24,7 @@ type CatalogFilter struct {
 	// caller says that the filter was made from a context, so that an empty
 	// triple is a caller without identity and not the administrator.
 	caller bool
+	part   *Part // nil: all
 }
 
 // HasFullTriple reports whether tenant, user and session are all present.
@@ -32,7 +33,7 @@ func (f CatalogFilter) HasFullTriple() bool {
 }
 
 // FilterFrom returns the filter of the caller on ctx: its identity and granted
-// scopes, tools of both loading modes.
+// scopes, the part of WithPart, tools of both loading modes.
 func FilterFrom(ctx context.Context) CatalogFilter {
 	id, _ := identity.From(ctx)
 	return CatalogFilter{
@@ -40,6 +41,7 @@ func FilterFrom(ctx context.Context) CatalogFilter {
 		GrantedScopes: slices.Clone(identity.ScopesFrom(ctx)),
 		LoadingModes:  allLoadingModes(),
 		caller:        true,
+		part:          partFuncOf(ctx).at(ctx),
 	}
 }
 
@@ -110,14 +112,17 @@ func (v PlannerView) Resolve(name string) (Tool, bool) {
 	return d.Tool, true
 }
 
-// permits reports whether scopes and tenant let the caller see t.
+// permits reports whether scopes, tenant and part let the caller see t.
 func (f *CatalogFilter) permits(t *Tool) bool {
 	for _, s := range t.AuthScopes {
 		if !slices.Contains(f.GrantedScopes, s) {
 			return false
 		}
 	}
-	return len(t.Tenants) == 0 || f.admin() || slices.Contains(t.Tenants, f.TenantID)
+	if len(t.Tenants) > 0 && !f.admin() && !slices.Contains(t.Tenants, f.TenantID) {
+		return false
+	}
+	return f.part.holds(t)
 }
 
 // loads reports whether the filter selects the loading mode.

@@ -142,7 +142,7 @@ func (p *passage) report(ctx context.Context, res *ToolResult, failure *Error, e
 		p.em.emit(ctx, EventTypeToolUnknown, ToolUnknownPayload{Identity: p.em.who, ToolName: failure.Tool}, end)
 	case p.call == nil:
 		transport := t.Transport
-		if !p.b.permitted(ctx) {
+		if !p.b.permitted(ctx, partFuncOf(ctx)) {
 			transport = ""
 		}
 		p.em.failed(ctx, transport, failure)

@@ -62,7 +62,7 @@ func (p *passage) aim(ctx context.Context, args json.RawMessage) (name string, t
 	if err := b.cat.checkCaller(ctx, truncate(b.tool.Name, maxShownName)); err != nil {
 		return "", nil, err
 	}
-	if !b.permitted(ctx) {
+	if !b.permitted(ctx, partFuncOf(ctx)) {
 		return "", nil, notFound(b.tool.Name)
 	}
 	p.call = &p.own

@@ -81,8 +81,8 @@ func (s *Snapshot) Visible(filter CatalogFilter) *VisibleSet {
 }
 
 // class names what of a filter decides which tools of this snapshot are seen:
-// the loading modes, the demanded scopes that are held, and the tenant if some
-// tool is limited to it.
+// the loading modes, the demanded scopes that are held, the tenant if some tool
+// is limited to it, and the part.
 func (s *Snapshot) class(f *CatalogFilter) string {
 	loading := 0
 	if f.loads(LoadingAlways) {
@@ -91,7 +91,7 @@ func (s *Snapshot) class(f *CatalogFilter) string {
 	if f.loads(LoadingDeferred) {
 		loading |= 2
 	}
-	if len(s.scopes) == 0 && len(s.tenants) == 0 {
+	if len(s.scopes) == 0 && len(s.tenants) == 0 && f.part == nil {
 		return plainClasses[loading]
 	}
 	var b strings.Builder
@@ -108,6 +108,10 @@ func (s *Snapshot) class(f *CatalogFilter) string {
 	case named:
 		b.WriteString(" @")
 		b.WriteString(strconv.Quote(f.TenantID))
+	}
+	if f.part != nil {
+		b.WriteString(" in ")
+		b.WriteString(strconv.Quote(f.part.Class))
 	}
 	return b.String()
 }

@@ -159,7 +159,7 @@ func (s *shelf) hides(ctx context.Context, tool, uri string) bool {
 			continue
 		}
 		if visible == nil {
-			visible = live.Snapshot().Visible(tools.FilterFrom(ctx))
+			visible = live.Snapshot().Visible(tools.CallFrom(ctx).Filter(ctx))
 		}
 		if !visible.Has(f.tool) {
 			return true

@@ -110,7 +110,7 @@ func (r *roster) view(f tools.CatalogFilter) *listed {
 	}
 	v := &listed{class: class}
 	for _, e := range r.all {
-		if permits(&f, &e.tool) {
+		if f.Permits(&e.tool) {
 			v.list = append(v.list, e)
 		}
 	}
@@ -138,14 +138,5 @@ func (r *roster) class(f *tools.CatalogFilter) string {
 		parts = append(parts, p)
 	}
 	slices.Sort(parts)
-	return "synced\x00" + strings.Join(parts, "\x00")
-}
-
-func permits(f *tools.CatalogFilter, t *tools.Tool) bool {
-	for _, scope := range t.AuthScopes {
-		if !slices.Contains(f.GrantedScopes, scope) {
-			return false
-		}
-	}
-	return len(t.Tenants) == 0 || slices.Contains(t.Tenants, f.TenantID)
+	return "synced\x00" + strings.Join(append(parts, f.PartClass()), "\x00")
 }
