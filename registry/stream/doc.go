@@ -16,7 +16,9 @@
 // when a worker lets its lease end, gives it back, or dies, and also when the
 // backend lost an acknowledgement, so a receiver must know an event that it
 // has settled before. Only [Lease.Ack] removes an event; nothing is dropped
-// to make room, and a stream that is full refuses with [ErrFull].
+// to make room, and a stream that is full refuses with [ErrFull]. A stream is
+// bounded by its number of events, and a backend bounds the bytes of all its
+// streams together.
 //
 // First deliveries are in the order in which the events were added; what is
 // delivered again comes when it comes. Events that one goroutine adds one

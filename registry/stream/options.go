@@ -5,18 +5,15 @@ import "fmt"
 // Resolved returns the options with defaults for zero fields. A nil o has them
 // all. ErrInvalid names a field that is negative.
 func (o *Options) Resolved() (Options, error) {
-	r := Options{MaxEvents: DefaultMaxEvents, MaxBytes: DefaultMaxBytes}
+	r := Options{MaxEvents: DefaultMaxEvents}
 	if o == nil {
 		return r, nil
 	}
-	if o.MaxEvents < 0 || o.MaxBytes < 0 || o.TTL < 0 {
-		return r, fmt.Errorf("%w: MaxEvents, MaxBytes and TTL of a stream may not be negative: %+v", ErrInvalid, *o)
+	if o.MaxEvents < 0 || o.TTL < 0 {
+		return r, fmt.Errorf("%w: MaxEvents and TTL of a stream may not be negative: %+v", ErrInvalid, *o)
 	}
 	if o.MaxEvents > 0 {
 		r.MaxEvents = o.MaxEvents
-	}
-	if o.MaxBytes > 0 {
-		r.MaxBytes = o.MaxBytes
 	}
 	r.TTL = o.TTL
 	return r, nil

@@ -30,24 +30,18 @@ type Options struct {
 	// included. Default 10,000.
 	MaxEvents int
 
-	// MaxBytes is how many bytes of payload and bookkeeping the stream
-	// holds. Default 256 MiB.
-	MaxBytes int64
-
 	// TTL makes a short-lived stream when positive: an event vanishes that
 	// long after it was added, and the stream costs nothing once it is
 	// empty. It is for streams that nobody destroys, such as that of the
 	// answers to one call. Whether a stream is short-lived cannot be changed:
-	// whoever opens it, to write or to read, gives the TTL. MaxEvents and
-	// MaxBytes do not apply; a backend bounds short-lived streams itself.
+	// whoever opens it, to write or to read, gives a TTL, and that of the
+	// writer counts. A backend may round it up to whole seconds. MaxEvents
+	// does not apply; a short-lived stream holds DefaultMaxEvents.
 	TTL time.Duration
 }
 
-// Defaults of [Options].
-const (
-	DefaultMaxEvents = 10_000
-	DefaultMaxBytes  = 256 << 20
-)
+// DefaultMaxEvents is the default of MaxEvents of [Options].
+const DefaultMaxEvents = 10_000
 
 // Stream is a bounded queue of events, kept until a worker acknowledged them.
 type Stream interface {
@@ -56,7 +50,7 @@ type Stream interface {
 
 	// Add puts an event at the end, and returns its ID once the backend has
 	// taken it as safely as it is configured to. It never waits for room:
-	// it returns ErrFull when the stream is full.
+	// it returns ErrFull when the stream is full, or the backend as a whole.
 	Add(ctx context.Context, event string, payload []byte) (id string, err error)
 
 	// Sink opens the stream's sink under a name. All workers of one name
@@ -79,8 +73,8 @@ type Stream interface {
 
 // Size counts the events of a stream.
 type Size struct {
-	Waiting int // nobody has them: never delivered, or given back
-	Held    int // a worker has them under a lease, or had them and died
+	Waiting int // never delivered
+	Held    int // delivered and not acknowledged: under a lease, or to be delivered again
 }
 
 // SinkOptions say how a sink hands out events. A zero field is its default.
@@ -118,7 +112,10 @@ const (
 // Sink hands the events of a stream to one of its workers.
 type Sink interface {
 	// Receive waits for the next event. It returns the context's error, or
-	// ErrClosed once the sink drains or is closed; nothing else ends it.
+	// ErrClosed once the sink drains or is closed; nothing else ends it. It
+	// never returns an event for which this sink has a lease that goes on:
+	// where a backend delivers such an event again, as after its restart, the
+	// lease goes on with that delivery.
 	Receive(ctx context.Context) (Event, error)
 
 	// Lease is the length of the leases of this sink.

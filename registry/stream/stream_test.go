@@ -26,13 +26,13 @@ func TestCheckName(t *testing.T) {
 
 func TestOptionsResolved(t *testing.T) {
 	var none *stream.Options
-	if o, err := none.Resolved(); err != nil || o.MaxEvents != stream.DefaultMaxEvents || o.MaxBytes != stream.DefaultMaxBytes {
+	if o, err := none.Resolved(); err != nil || o.MaxEvents != stream.DefaultMaxEvents {
 		t.Errorf("nil = %+v, %v", o, err)
 	}
 	if o, err := (&stream.Options{MaxEvents: 3, TTL: time.Second}).Resolved(); err != nil || o.MaxEvents != 3 || o.TTL != time.Second {
 		t.Errorf("set = %+v, %v", o, err)
 	}
-	for _, o := range []stream.Options{{MaxEvents: -1}, {MaxBytes: -1}, {TTL: -1}} {
+	for _, o := range []stream.Options{{MaxEvents: -1}, {TTL: -1}} {
 		if _, err := o.Resolved(); !errors.Is(err, stream.ErrInvalid) {
 			t.Errorf("%+v: %v", o, err)
 		}
