@@ -12,8 +12,9 @@ type Policy interface {
 	Allow(tool *tools.Tool) bool
 }
 
-// CallerPolicy is a Policy whose word depends on who asks. For sees the
-// decision of AllowCaller; where there is no caller, Allow decides.
+// CallerPolicy is a Policy whose word depends on who asks: on the identity and
+// scopes on the context and on nothing else there. For sees the decision of
+// AllowCaller; where there is no caller, Allow decides.
 type CallerPolicy interface {
 	Policy
 	AllowCaller(ctx context.Context, tool *tools.Tool) bool

@@ -22,6 +22,7 @@ type Toolset struct {
 	own     map[string]*tools.Tool // given or added
 	removed map[string]bool        // of the registry's tools
 	cached  *listing
+	edition string // names the set while it stays as it is; empty until it is asked for
 }
 
 // listing is what a set held when its registry was of a generation. It never
@@ -82,7 +83,7 @@ func (t *Toolset) Add(tool *tools.Tool) error {
 		return fmt.Errorf("%w %q in set %q", ErrDuplicateID, tool.Name, t.name)
 	}
 	t.own[tool.Name] = copyOf(tool)
-	t.cached = nil
+	t.cached, t.edition = nil, ""
 	return nil
 }
 
@@ -102,7 +103,7 @@ func (t *Toolset) Remove(id string) bool {
 		}
 		t.removed[id] = true
 	}
-	t.cached = nil
+	t.cached, t.edition = nil, ""
 	return true
 }
 
