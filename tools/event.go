@@ -165,11 +165,17 @@ type emitter struct {
 
 // newEmitter returns an emitter to the catalog's bus and to that of the tool,
 // if it has one of its own.
-func newEmitter(ctx context.Context, cat *catalog, tool string, own events.EventBus) emitter {
-	e := emitter{cat: cat, tool: tool}
+func newEmitter(ctx context.Context, cat *catalog, tool string, own events.EventBus) (e emitter) {
+	e.begin(ctx, cat, tool, own)
+	return e
+}
+
+// begin makes an emitter of the zero value.
+func (e *emitter) begin(ctx context.Context, cat *catalog, tool string, own events.EventBus) {
+	e.cat, e.tool = cat, tool
 	who, ok := identity.QuadrupleFrom(ctx)
 	if !ok {
-		return e
+		return
 	}
 	e.who, e.first = who, cat.bus
 	switch {
@@ -178,7 +184,6 @@ func newEmitter(ctx context.Context, cat *catalog, tool string, own events.Event
 	case own != e.first:
 		e.second = own
 	}
-	return e
 }
 
 func (e *emitter) silent() bool { return e.first == nil }

@@ -87,13 +87,14 @@ func invoker[Args, Result any](fn Func[Args, Result], in *arguments[Args]) tools
 		if err != nil {
 			return tools.ToolResult{}, in.fault(raw, err)
 		}
-		value, err := fn(ctx, args)
+		result, err := fn(ctx, args)
 		if err != nil {
 			return tools.ToolResult{}, err
 		}
-		if res, ok := any(value).(tools.ToolResult); ok {
+		if res, ok := any(result).(tools.ToolResult); ok {
 			return res, nil
 		}
+		value := any(result) // once, as each time is an allocation
 		encoded, err := json.Marshal(value)
 		if err != nil {
 			return tools.ToolResult{}, &tools.Error{Code: tools.ErrToolInvalidOutput, Class: tools.ErrClassPermanent,
