@@ -18,7 +18,7 @@ type GuardFunc func(s Skill) error
 // Check implements Guard.
 func (f GuardFunc) Check(s Skill) error {
 	if f == nil {
-		return fmt.Errorf("%w %q: a guard is nil", ErrInvalid, s.Name)
+		return s.invalid("", "a guard is nil")
 	}
 	return f(s)
 }

@@ -18,7 +18,7 @@ func (s *Skill) order() error {
 	for len(rest) > 0 {
 		i := slices.IndexFunc(rest, func(step Step) bool { return ready(step, done) })
 		if i < 0 {
-			return invalid(s, "the needs of its steps go round in a circle: %s", circle(rest))
+			return s.invalid("steps", "the needs of its steps go round in a circle: %s", circle(rest))
 		}
 		sorted, done[rest[i].ID] = append(sorted, rest[i]), true
 		rest = slices.Delete(slices.Clone(rest), i, i+1)

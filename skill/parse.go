@@ -1,16 +1,14 @@
 package skill
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"path"
 	"slices"
 	"strings"
-
-	"github.com/goccy/go-yaml"
 )
 
 // declared is a skill as YAML states it.
@@ -42,38 +40,20 @@ type declaredStep struct {
 //
 // An unknown key is an error. Errors name the file, line and column.
 func ParseYAML(file string, doc []byte) (Skill, error) {
-	var d declared
-	if err := strict(file, doc, &d); err != nil {
-		return Skill{}, err
+	d := declared{}
+	from := &Document{File: file, Data: doc}
+	if err := from.Decode(&d, true); err != nil {
+		return Skill{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return d.skill(file)
+	return d.skill(from)
 }
 
-func strict(file string, doc []byte, into any) error {
-	err := yaml.NewDecoder(bytes.NewReader(doc), yaml.DisallowUnknownField()).Decode(into)
-	return located(file, err, 0)
-}
-
-// located puts the file and the place before what is wrong with a document that
-// begins after a number of lines.
-func located(file string, err error, lines int) error {
-	if err == nil {
-		return nil
-	}
-	var at yaml.Error
-	if errors.As(err, &at) && at.GetToken() != nil {
-		where := at.GetToken().Position
-		return fmt.Errorf("%w: %s:%d:%d: %s", ErrInvalid, file, where.Line+lines, where.Column, at.GetMessage())
-	}
-	return fmt.Errorf("%w: %s: %w", ErrInvalid, file, err)
-}
-
-func (d *declared) skill(file string) (Skill, error) {
-	s := Skill{Name: d.Name, Description: d.Description, Output: d.Output, Tags: d.Tags}
+func (d *declared) skill(from *Document) (Skill, error) {
+	s := Skill{Name: d.Name, Description: d.Description, Output: d.Output, Tags: d.Tags, Document: from}
 	if d.Inputs != nil {
 		raw, err := json.Marshal(d.Inputs)
 		if err != nil {
-			return Skill{}, fmt.Errorf("%w: %s: inputs: %w", ErrInvalid, file, err)
+			return Skill{}, fmt.Errorf("%w: %w", ErrInvalid, from.Fault("inputs", err))
 		}
 		s.Inputs = raw
 	}
@@ -81,7 +61,7 @@ func (d *declared) skill(file string) (Skill, error) {
 		s.Steps = append(s.Steps, Step{ID: step.ID, ToolID: step.Tool, Inputs: step.Inputs, Needs: step.Needs})
 	}
 	if s.Name == "" {
-		return Skill{}, fmt.Errorf("%w: %s: it has no name", ErrInvalid, file)
+		return Skill{}, fmt.Errorf("%w: %w", ErrInvalid, from.Fault("", errors.New("it has no name")))
 	}
 	return s, nil
 }
@@ -112,15 +92,16 @@ func ParseMarkdown(file string, doc []byte) (Skill, error) {
 		}
 	}
 	var matter frontMatter
-	if err := yaml.Unmarshal([]byte(front), &matter); err != nil {
-		return Skill{}, located(file, err, 0)
+	from := &Document{File: file, Data: []byte(front)} // its lines are those of the file
+	if err := from.Decode(&matter, false); err != nil {
+		return Skill{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	s, err := matter.Skill.skill(file)
+	s, err := matter.Skill.skill(from)
 	if err != nil {
 		return Skill{}, err
 	}
 	if s.Uses, err = allowed(matter.AllowedTools); err != nil {
-		return Skill{}, fmt.Errorf("%w: %s: allowed-tools: %w", ErrInvalid, file, err)
+		return Skill{}, fmt.Errorf("%w: %w", ErrInvalid, from.Fault("allowed-tools", err))
 	}
 	s.Instructions = strings.TrimSpace(body)
 	return s, nil
@@ -148,32 +129,42 @@ func allowed(v any) ([]string, error) {
 }
 
 // Load reads all skills of a folder: each *.yaml and *.yml file, and each
-// SKILL.md in a folder below. They are sorted by name; two of one name are an
-// error.
+// SKILL.md, in it and below. They are sorted by name. What is wrong with several
+// files is reported at once; two skills of one name are an error.
 func Load(folder fs.FS) ([]Skill, error) {
-	var skills []Skill
+	var (
+		skills []Skill
+		faults []error
+	)
 	files := map[string]string{}
 	err := fs.WalkDir(folder, ".", func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
 		s, ok, err := read(folder, file)
-		if err != nil || !ok {
-			return err
+		if err != nil {
+			faults = append(faults, err)
+		}
+		if !ok {
+			return nil
 		}
 		if other, taken := files[s.Name]; taken {
-			return fmt.Errorf("%w: %s: the name %q is that of %s too", ErrInvalid, file, s.Name, other)
+			faults = append(faults, fmt.Errorf("%w: %w", ErrInvalid, s.Document.Fault("name", fmt.Errorf("the name %q is that of %s too", s.Name, other))))
+			return nil
 		}
 		files[s.Name] = file
 		skills = append(skills, s)
 		return nil
 	})
-	if err != nil {
+	if err = errors.Join(append(faults, err)...); err != nil {
 		return nil, err
 	}
 	slices.SortFunc(skills, func(a, b Skill) int { return strings.Compare(a.Name, b.Name) })
 	return skills, nil
 }
+
+// maxFile bounds a file that is read, in bytes.
+const maxFile = 4 << 20
 
 func read(folder fs.FS, file string) (s Skill, ok bool, err error) {
 	parse := ParseYAML
@@ -183,9 +174,17 @@ func read(folder fs.FS, file string) (s Skill, ok bool, err error) {
 	case path.Ext(file) != ".yaml" && path.Ext(file) != ".yml":
 		return s, false, nil
 	}
-	doc, err := fs.ReadFile(folder, file)
+	f, err := folder.Open(file)
 	if err != nil {
 		return s, false, err
+	}
+	defer f.Close()
+	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return s, false, err
+	}
+	if len(doc) > maxFile {
+		return s, false, fmt.Errorf("%w: %s: the file has more than %d bytes", ErrInvalid, file, maxFile)
 	}
 	s, err = parse(file, doc)
 	return s, err == nil, err

@@ -57,10 +57,14 @@ func (p *Planner) PlanFor(ctx context.Context, s Skill) (*Plan, error) {
 	if err := s.check(); err != nil {
 		return nil, err
 	}
+	plan := &Plan{guards: p.guards, runner: p.runner, places: map[string]int{}}
+	for i, step := range s.Steps {
+		plan.places[step.ID] = i
+	}
 	if err := s.order(); err != nil {
 		return nil, err
 	}
-	plan := &Plan{skill: s, guards: p.guards, runner: p.runner}
+	plan.skill = s
 	if err := plan.guard(); err != nil {
 		return nil, err
 	}
@@ -76,6 +80,7 @@ type Plan struct {
 	skill  Skill
 	guards []Guard
 	runner Runner
+	places map[string]int // of the steps, as they were declared
 
 	inputsSchema json.RawMessage
 	inputs       *schema.Schema
@@ -88,7 +93,7 @@ type Plan struct {
 func (p *Plan) guard() error {
 	for _, g := range p.guards {
 		if g == nil {
-			return fmt.Errorf("%w %q: a guard is nil", ErrInvalid, p.skill.Name)
+			return p.skill.invalid("", "a guard is nil")
 		}
 		copied, err := p.skill.clone()
 		if err != nil {
@@ -109,6 +114,10 @@ func (p *Plan) compile(ctx context.Context) (err error) {
 	}
 	inputs, err := expr.NewShape(p.inputsSchema)
 	if err != nil {
+		return p.skill.invalid("inputs", "its inputs: %w", err)
+	}
+	language, err := expr.NewEnv(map[string]expr.Shape{"inputs": {}, "steps": {}})
+	if err != nil {
 		return err
 	}
 	before := map[string]expr.Shape{}
@@ -118,49 +127,45 @@ func (p *Plan) compile(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		template, err := compileInputs(inputs, before, step)
+		template, err := given(step, environment(language, inputs, before))
 		if err != nil {
-			return invalid(&p.skill, "step %q: %v", step.ID, err)
+			return p.skill.invalid(p.at(step, "inputs"), "step %q: %w", step.ID, err)
 		}
 		if known {
 			if err := fit(template, tool); err != nil {
-				return invalid(&p.skill, "step %q: the inputs of %q: %v", step.ID, step.ToolID, err)
+				return p.skill.invalid(p.at(step, "inputs"), "step %q: the inputs of %q: %w", step.ID, step.ToolID, err)
 			}
 		}
 		p.steps = append(p.steps, template)
 		before[step.ID], _ = expr.NewShape(tool.OutSchema)
 	}
-	return p.compileOutput(inputs, before)
+	return p.compileOutput(environment(language, inputs, before))
 }
 
-func (p *Plan) compileOutput(inputs expr.Shape, steps map[string]expr.Shape) error {
+// at is the path of a part of a step in the skill as it was declared.
+func (p *Plan) at(step *Step, part string) string { return stepPath(p.places[step.ID]) + "." + part }
+
+func (p *Plan) compileOutput(env *expr.Env) (err error) {
 	if p.skill.Output == nil {
 		return nil
 	}
-	env, err := environment(inputs, steps)
-	if err != nil {
-		return err
-	}
 	if p.output, err = env.Template(p.skill.Output); err != nil {
-		return invalid(&p.skill, "its output: %v", err)
+		return p.skill.invalid("output", "its output: %w", err)
 	}
 	return nil
 }
 
-func environment(inputs expr.Shape, steps map[string]expr.Shape) (*expr.Env, error) {
-	return expr.NewEnv(map[string]expr.Shape{"inputs": inputs, "steps": expr.ObjectOf(steps)})
+// environment is what a step may read: the inputs, and the steps before it.
+func environment(language *expr.Env, inputs expr.Shape, steps map[string]expr.Shape) *expr.Env {
+	return language.Knowing(map[string]expr.Shape{"inputs": inputs, "steps": expr.ObjectOf(steps)})
 }
 
-func compileInputs(inputs expr.Shape, before map[string]expr.Shape, step *Step) (*expr.Template, error) {
-	env, err := environment(inputs, before)
-	if err != nil {
-		return nil, err
+// given compiles the inputs of a step.
+func given(step *Step, env *expr.Env) (*expr.Template, error) {
+	if step.Inputs == nil {
+		return env.Template(map[string]any{})
 	}
-	given := step.Inputs
-	if given == nil {
-		given = map[string]any{}
-	}
-	return env.Template(given)
+	return env.Template(step.Inputs)
 }
 
 // describe finds the step's tool, if the runner knows tools.
@@ -173,7 +178,7 @@ func (p *Plan) describe(ctx context.Context, step *Step) (tool tools.Tool, known
 		return tool, false, nil
 	}
 	if tool, known = d.Describe(ctx, step.ToolID); !known {
-		return tool, false, fmt.Errorf("%w: step %q of %q uses %q: %w", ErrInvalid, step.ID, p.skill.Name, step.ToolID, tools.ErrToolNotFound)
+		return tool, false, p.skill.invalid(p.at(step, "tool"), "step %q uses %q: %w", step.ID, step.ToolID, tools.ErrToolNotFound)
 	}
 	return tool, true, nil
 }

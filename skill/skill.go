@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/toolcrib/toolcrib/internal/expr"
+	"github.com/toolcrib/toolcrib/internal/yamldoc"
 	"github.com/toolcrib/toolcrib/schema"
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -55,7 +56,13 @@ type Skill struct {
 	Uses []string
 	// Steps is what a run does. Their order here does not matter.
 	Steps []Step
+	// Document is what the skill was read from, for the places in errors. It is
+	// nil for a skill that was made in Go.
+	Document *Document
 }
+
+// Document is a YAML text and the name of its file.
+type Document = yamldoc.Doc
 
 // Step is one call of a tool.
 type Step struct {
@@ -80,39 +87,72 @@ func (s Skill) Tools() []string {
 	return slices.Compact(names)
 }
 
-// invalid states a fault of a skill.
-func invalid(s *Skill, format string, args ...any) error {
-	return fmt.Errorf("%w %q: %s", ErrInvalid, s.Name, fmt.Sprintf(format, args...))
+// fault states what is wrong with the value at a path of a skill, and where that
+// stands. What it says is one of the sentinels.
+func (s *Skill) fault(path string, sentinel error, format string, args ...any) error {
+	return fmt.Errorf("%w %q: %w", sentinel, s.Name, s.Document.Fault(path, fmt.Errorf(format, args...)))
 }
+
+// invalid is fault with ErrInvalid. An error among the arguments that knows its
+// place inside the value makes the path longer by that.
+func (s *Skill) invalid(path, format string, args ...any) error {
+	for _, arg := range args {
+		if err, ok := arg.(error); ok {
+			if inner, ok := errors.AsType[*expr.Misplaced](err); ok {
+				path += inner.Path()
+			}
+		}
+	}
+	return s.fault(path, ErrInvalid, format, args...)
+}
+
+func stepPath(i int) string { return fmt.Sprintf("steps[%d]", i) }
 
 // check looks at the skill alone, without its expressions.
 func (s *Skill) check() error {
 	if err := tools.CheckName(s.Name); err != nil {
-		return invalid(s, "%v", err)
+		return s.invalid("name", "%w", err)
 	}
-	if len(s.Steps) == 0 {
-		return fmt.Errorf("%w: %q", ErrNoSteps, s.Name)
+	switch {
+	case len(s.Steps) == 0:
+		return s.fault("", ErrNoSteps, "a skill without steps can be read and not run")
+	case len(s.Steps) > maxSteps:
+		return s.invalid("steps", "there are %d steps; at most %d are allowed", len(s.Steps), maxSteps)
 	}
-	seen := map[string]bool{}
+	seen := map[string]int{}
 	for i, step := range s.Steps {
+		first, taken := seen[step.ID]
 		switch {
 		case strings.TrimSpace(step.ID) == "":
-			return invalid(s, "step %d has no ID", i+1)
+			return s.invalid(stepPath(i), "step %d has no ID", i+1)
 		case step.ToolID == "":
-			return invalid(s, "step %q names no tool", step.ID)
-		case seen[step.ID]:
-			return fmt.Errorf("%w %q of %q", ErrDuplicateStep, step.ID, s.Name)
+			return s.invalid(stepPath(i), "step %q names no tool", step.ID)
+		case taken:
+			return s.fault(stepPath(i)+".id", ErrDuplicateStep, "%q is the ID of step %d too", step.ID, first+1)
 		}
-		seen[step.ID] = true
+		seen[step.ID] = i
 	}
-	for _, step := range s.Steps {
-		for _, need := range step.Needs {
-			if !seen[need] {
-				return invalid(s, "step %q needs %q; expected one of %s", step.ID, need, strings.Join(slices.Sorted(maps.Keys(seen)), ", "))
+	for i, step := range s.Steps {
+		for n, need := range step.Needs {
+			if _, known := seen[need]; !known {
+				return s.invalid(fmt.Sprintf("%s.needs[%d]", stepPath(i), n), "step %q needs %q; expected one of %s", step.ID, need, some(seen))
 			}
 		}
 	}
 	return nil
+}
+
+// maxSteps bounds the steps of one skill.
+const maxSteps = 10_000
+
+// some names the first of the steps.
+func some(ids map[string]int) string {
+	const most = 20
+	names := slices.Sorted(maps.Keys(ids))
+	if len(names) > most {
+		names = append(names[:most], "…")
+	}
+	return strings.Join(names, ", ")
 }
 
 // emptyInputs is the schema of a skill that takes nothing.
@@ -126,7 +166,7 @@ func (s *Skill) inputs() (json.RawMessage, *schema.Schema, error) {
 	}
 	compiled, err := schema.Compile(raw, nil)
 	if err != nil {
-		return nil, nil, invalid(s, "its inputs: %v", err)
+		return nil, nil, s.invalid("inputs", "its inputs: %w", err)
 	}
 	return raw, compiled, nil
 }
@@ -136,7 +176,7 @@ func (s Skill) clone() (Skill, error) {
 	s.Inputs, s.Tags, s.Uses = slices.Clone(s.Inputs), slices.Clone(s.Tags), slices.Clone(s.Uses)
 	output, err := expr.ValueOf(s.Output)
 	if err != nil {
-		return s, invalid(&s, "its output: %v", err)
+		return s, s.invalid("output", "its output: %w", err)
 	}
 	s.Output = output
 	s.Steps = slices.Clone(s.Steps)
@@ -145,7 +185,7 @@ func (s Skill) clone() (Skill, error) {
 		step.Needs = slices.Clone(step.Needs)
 		inputs, err := expr.ValueOf(step.Inputs)
 		if err != nil {
-			return s, invalid(&s, "step %q: its inputs: %v", step.ID, err)
+			return s, s.invalid(stepPath(i)+".inputs", "step %q: its inputs: %w", step.ID, err)
 		}
 		step.Inputs, _ = inputs.(map[string]any)
 	}

@@ -195,7 +195,7 @@ func TestPlanRefuses(t *testing.T) {
 		"no name":        {none, skill.Skill{Steps: steps("a").Steps}, skill.ErrInvalid, ``},
 		"no tool":        {none, skill.Skill{Name: "s", Steps: []skill.Step{{ID: "a"}}}, skill.ErrInvalid, `step "a" names no tool`},
 		"no id":          {none, steps(" "), skill.ErrInvalid, `step 1 has no ID`},
-		"two of one id":  {none, steps("a", "a"), skill.ErrDuplicateStep, `"a" of "s"`},
+		"two of one id":  {none, steps("a", "a"), skill.ErrDuplicateStep, `"s": steps[1].id: "a" is the ID of step 1 too`},
 		"unknown need":   {none, needs(steps("a", "b"), "c"), skill.ErrInvalid, `step "a" needs "c"; expected one of a, b`},
 		"circle":         {none, needs(steps("a", "b"), "a"), skill.ErrInvalid, `a → a`},
 		"too many":       {skill.PlannerOptions{Guards: []skill.Guard{skill.MaxStepsGuard(1)}}, steps("a", "b"), skill.ErrMaxStepsExceeded, `has 2 steps and at most 1`},
@@ -204,9 +204,9 @@ func TestPlanRefuses(t *testing.T) {
 		"nil guard":      {skill.PlannerOptions{Guards: []skill.Guard{nil}}, steps("a"), skill.ErrInvalid, `a guard is nil`},
 		"nil guard func": {skill.PlannerOptions{Guards: []skill.Guard{skill.GuardFunc(nil)}}, steps("a"), skill.ErrInvalid, `a guard is nil`},
 		"later result": {none, parse(t, "name: s\nsteps:\n  - {id: a, tool: x, inputs: {v: '${{ steps.b }}'}}\n  - {id: b, tool: x}"), skill.ErrInvalid,
-			`step "a": expr: /v: 1:6: steps.b cannot be read`},
+			`s.yaml:3:34: steps[0].inputs.v: step "a": expr: /v: 1:6: steps.b cannot be read`},
 		"unknown input": {none, parse(t, "name: s\nsteps:\n  - {id: a, tool: x, inputs: {v: '${{ inputs.b }}'}}"), skill.ErrInvalid, `there is no "b"`},
-		"unknown tool":  {skill.PlannerOptions{Runner: exec.NewRunner(catalog(t, nil))}, skill.Skill{Name: "s", Steps: []skill.Step{{ID: "a", ToolID: "nosuch"}}}, tools.ErrToolNotFound, `step "a" of "s" uses "nosuch"`},
+		"unknown tool":  {skill.PlannerOptions{Runner: exec.NewRunner(catalog(t, nil))}, skill.Skill{Name: "s", Steps: []skill.Step{{ID: "a", ToolID: "nosuch"}}}, tools.ErrToolNotFound, `"s": steps[0].tool: step "a" uses "nosuch"`},
 		"wrong type": {skill.PlannerOptions{Runner: exec.NewRunner(catalog(t, nil))}, skill.Skill{Name: "s", Steps: []skill.Step{{ID: "a", ToolID: "tracker.search", Inputs: map[string]any{"q": 1}}}},
 			skill.ErrInvalid, `step "a": the inputs of "tracker.search": /q: expected string, got number`},
 		"bad inputs schema": {none, skill.Skill{Name: "s", Inputs: json.RawMessage(`{"type":1}`), Steps: steps("a").Steps}, skill.ErrInvalid, `its inputs`},
@@ -376,7 +376,7 @@ func TestLoad(t *testing.T) {
 		t.Errorf("got %+v", got[0])
 	}
 	folder["again.yml"] = &fstest.MapFile{Data: []byte("name: review\nsteps: [{id: a, tool: b}]")}
-	if _, err := skill.Load(folder); !errors.Is(err, skill.ErrInvalid) || !strings.Contains(err.Error(), "review/SKILL.md: the name \"review\" is that of again.yml too") {
+	if _, err := skill.Load(folder); !errors.Is(err, skill.ErrInvalid) || !strings.Contains(err.Error(), "review/SKILL.md:2:7: name: the name \"review\" is that of again.yml too") {
 		t.Errorf("got %v", err)
 	}
 }
@@ -385,7 +385,7 @@ func TestParseRefuses(t *testing.T) {
 	for doc, want := range map[string]string{
 		"name: s\nstep: []":             `s.yaml:2:1: unknown field "step"`,
 		"name: [s]":                     `s.yaml:1:`,
-		"steps: []":                     `s.yaml: it has no name`,
+		"steps: []":                     `s.yaml:1:1: it has no name`,
 		"name: s\nsteps:\n  - {tol: x}": `s.yaml:3:6: unknown field "tol"`,
 	} {
 		if _, err := skill.ParseYAML("s.yaml", []byte(doc)); !errors.Is(err, skill.ErrInvalid) || !strings.Contains(err.Error(), want) {

@@ -25,7 +25,7 @@ func (p *Plan) Tool(ctx context.Context, opts ...tools.DescriptorOption) (tools.
 	}
 	tool, err := exec.Whole(parts)
 	if err != nil {
-		return tools.ToolDescriptor{}, invalid(&p.skill, "%v", err)
+		return tools.ToolDescriptor{}, p.skill.invalid("", "%w", err)
 	}
 	tool.Name, tool.Description = p.skill.Name, p.skill.Description
 	tool.Category = "skill"
@@ -38,13 +38,13 @@ func (p *Plan) Tool(ctx context.Context, opts ...tools.DescriptorOption) (tools.
 func (p *Plan) parts(ctx context.Context) ([]tools.Tool, error) {
 	d, ok := p.runner.(Describer)
 	if !ok {
-		return nil, invalid(&p.skill, "its runner cannot describe tools, so that it cannot be one")
+		return nil, p.skill.invalid("", "its runner cannot describe tools, so that it cannot be one")
 	}
 	var parts []tools.Tool
 	for _, name := range p.skill.Tools() {
 		part, ok := d.Describe(ctx, name)
 		if !ok {
-			return nil, fmt.Errorf("%w: %q uses %q: %w", ErrInvalid, p.skill.Name, name, tools.ErrToolNotFound)
+			return nil, p.skill.invalid("", "it uses %q: %w", name, tools.ErrToolNotFound)
 		}
 		parts = append(parts, part)
 	}

@@ -25,7 +25,7 @@ func fits(s, want Shape, at string, depth int) error {
 	}
 	have, expected := s.Types(), want.Types()
 	if have != nil && expected != nil && !overlap(have, expected) {
-		return fmt.Errorf("%s: expected %s, got %s", place(at), strings.Join(expected, " or "), strings.Join(have, " or "))
+		return &Misplaced{at, fmt.Errorf("expected %s, got %s", strings.Join(expected, " or "), strings.Join(have, " or "))}
 	}
 	if slices.Equal(have, []string{"object"}) {
 		return membersFit(s, want, at, depth)
@@ -47,7 +47,7 @@ func membersFit(s, want Shape, at string, depth int) error {
 		below := at + "/" + rawjson.EscapePointer(name)
 		wanted, err := want.Member(name)
 		if err != nil && s.closed() {
-			return fmt.Errorf("%s: unexpected: %w", below, err)
+			return &Misplaced{below, fmt.Errorf("unexpected: %w", err)}
 		}
 		member, _ := s.Member(name)
 		if err := fits(member, wanted, below, depth+1); err != nil {
@@ -67,7 +67,7 @@ func requiredFit(s, want Shape, at string, properties map[string]any) error {
 	for _, r := range required {
 		name, _ := r.(string)
 		if _, ok := properties[name]; !ok {
-			return fmt.Errorf("%s: missing required property %q", place(at), name)
+			return &Misplaced{at, fmt.Errorf("missing required property %q", name)}
 		}
 	}
 	return nil

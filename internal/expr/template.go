@@ -132,7 +132,7 @@ func (e *Env) text(s, at string) (*Template, error) {
 	}
 	parts, err := split(s)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", place(at), err)
+		return nil, &Misplaced{at, err}
 	}
 	programs := make([]*Program, len(parts))
 	out := &Template{shape: shapeOf("")}
@@ -141,7 +141,7 @@ func (e *Env) text(s, at string) (*Template, error) {
 			continue
 		}
 		if programs[i], err = e.Compile(part.text); err != nil {
-			return nil, fmt.Errorf("%s: %w", place(at), err)
+			return nil, &Misplaced{at, err}
 		}
 		out.reads = append(out.reads, programs[i].reads...)
 	}

@@ -38,6 +38,9 @@ const (
 	// stand in flows.
 	maxNodes   = 10_000
 	maxNesting = 16
+	// maxForEach bounds the elements of one ForEach, whose inputs are all made
+	// before the first runs.
+	maxForEach = 100_000
 )
 
 // Flow is a definition that can be run. It never changes and is safe for
@@ -117,7 +120,7 @@ func compose(ctx context.Context, given *Definition, opts *Options, depth int) (
 
 func (d *Definition) check(depth int) error {
 	if err := tools.CheckName(d.Name); err != nil {
-		return d.fault("name", "%v", err)
+		return d.fault("name", "%w", err)
 	}
 	switch {
 	case depth > maxNesting:
@@ -158,10 +161,10 @@ func (c *composer) compose() (err error) {
 		f.schema = json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`)
 	}
 	if f.inputs, err = schema.Compile(f.schema, nil); err != nil {
-		return def.fault("inputs", "%v", err)
+		return def.fault("inputs", "%w", err)
 	}
 	if c.input, err = expr.NewShape(f.schema); err != nil {
-		return def.fault("inputs", "%v", err)
+		return def.fault("inputs", "%w", err)
 	}
 	if c.language, err = expr.NewEnv(map[string]expr.Shape{"inputs": {}, "nodes": {}, "item": {}, "index": {}, "error": {}}); err != nil {
 		return err
@@ -191,7 +194,7 @@ func (c *composer) finish() (err error) {
 	seen := slices.Clone(f.graph.above[exit])
 	seen.add(exit)
 	if f.output, err = c.env(seen, nil).Template(def.Output); err != nil {
-		return def.fault("output", "%v", err)
+		return def.fault("output", "%w", err)
 	}
 	return nil
 }
@@ -262,6 +265,8 @@ func (c *composer) plain(i int, n *node) error {
 		return def.fault(at+".cost", "expected a number above 0")
 	case n.ForEach != nil && (n.ForEach.Limit < 0 || n.ForEach.Parallel < 0):
 		return def.fault(at+".for_each", "expected numbers above 0")
+	case n.ForEach != nil && n.ForEach.Limit > maxForEach:
+		return def.fault(at+".for_each.limit", "expected at most %d", maxForEach)
 	}
 	if !slices.Contains([]Handling{"", Fail, Skip, Fallback, Compensate}, n.OnError.Do) {
 		return def.fault(at+".on_error", "%q: expected fail, skip, fallback or compensate", n.OnError.Do)
@@ -278,11 +283,13 @@ func (c *composer) work(i int, n *node) (want, result expr.Shape, err error) {
 		return c.tool(i, n)
 	case n.Func != nil:
 		if n.Func.err != nil {
-			return want, result, def.fault(at+".func", "%v", n.Func.err)
+			return want, result, def.fault(at+".func", "%w", n.Func.err)
 		}
 		return c.shapesOf(at, n.Func.in, n.Func.out)
 	case n.Flow != nil:
-		if n.nested, err = compose(c.ctx, n.Flow, c.opts, c.depth+1); err != nil {
+		inner := *n.Flow
+		inner.root = def.inner(i)
+		if n.nested, err = compose(c.ctx, &inner, c.opts, c.depth+1); err != nil {
 			return want, result, err
 		}
 		c.flow.parts = append(c.flow.parts, n.nested.parts...)
@@ -291,7 +298,7 @@ func (c *composer) work(i int, n *node) (want, result expr.Shape, err error) {
 	}
 	if len(n.Ask.Schema) > 0 {
 		if _, err := schema.Compile(n.Ask.Schema, nil); err != nil {
-			return want, result, def.fault(at+".ask.schema", "%v", err)
+			return want, result, def.fault(at+".ask.schema", "%w", err)
 		}
 		return c.shapesOf(at, nil, n.Ask.Schema)
 	}
@@ -300,10 +307,10 @@ func (c *composer) work(i int, n *node) (want, result expr.Shape, err error) {
 
 func (c *composer) shapesOf(at string, in, out json.RawMessage) (want, result expr.Shape, err error) {
 	if want, err = expr.NewShape(in); err != nil {
-		return want, result, c.flow.def.fault(at, "%v", err)
+		return want, result, c.flow.def.fault(at, "%w", err)
 	}
 	if result, err = expr.NewShape(out); err != nil {
-		return want, result, c.flow.def.fault(at, "%v", err)
+		return want, result, c.flow.def.fault(at, "%w", err)
 	}
 	return want, result, nil
 }
@@ -338,11 +345,11 @@ func (c *composer) given(i int, n *node, want expr.Shape) error {
 	if n.ForEach != nil {
 		items, err := env.Compile(n.ForEach.Items)
 		if err != nil {
-			return def.fault(at+".for_each.items", "%v", err)
+			return def.fault(at+".for_each.items", "%w", err)
 		}
 		n.items = items
 		if _, err := n.items.Shape().Element(); err != nil {
-			return def.fault(at+".for_each.items", "expected a list: %v", err)
+			return def.fault(at+".for_each.items", "expected a list: %w", err)
 		}
 		item, _ := n.items.Shape().Element()
 		more["item"], more["index"] = item, expr.Shape{}
@@ -363,16 +370,16 @@ func (c *composer) compiled(env *expr.Env, i int, n *node, want expr.Shape) (err
 		inputs = map[string]any{}
 	}
 	if n.inputs, err = env.Template(inputs); err != nil {
-		return def.fault(at+".inputs", "%v", err)
+		return def.fault(at+".inputs", "%w", err)
 	}
 	if n.Ask != nil {
 		if n.message, err = env.Template(n.Ask.Message); err != nil {
-			return def.fault(at+".ask.message", "%v", err)
+			return def.fault(at+".ask.message", "%w", err)
 		}
 		return nil
 	}
 	if err := n.inputs.Shape().Fits(want); err != nil {
-		return def.fault(at+".inputs", "node %q: %v", n.ID, err)
+		return def.fault(at+".inputs", "node %q: %w", n.ID, err)
 	}
 	return nil
 }
@@ -392,7 +399,7 @@ func (c *composer) edges(i int) error {
 			at := fmt.Sprintf("%s.next[%d].when", nodePath(i), e)
 			when, err := env.Compile(next.When)
 			if err != nil {
-				return def.fault(at, "%v", err)
+				return def.fault(at, "%w", err)
 			}
 			if t := when.Shape().Types(); t != nil && !slices.Contains(t, "boolean") {
 				return def.fault(at, "expected true or false, got %s", t[0])

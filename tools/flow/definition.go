@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"time"
 
+	"github.com/toolcrib/toolcrib/internal/yamldoc"
 	"github.com/toolcrib/toolcrib/schema"
 )
 
@@ -50,7 +51,8 @@ type Definition struct {
 	// Tags are free labels.
 	Tags []string
 
-	source *source // of a definition that was parsed
+	doc  *yamldoc.Doc // that it was read from, or nil
+	root string       // path to it from the outermost definition, with a dot behind
 }
 
 // Node is one step of a flow. Just one of Tool, Func, Flow and Ask says what it

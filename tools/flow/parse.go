@@ -1,14 +1,18 @@
 package flow
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
 	"time"
 
-	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/parser"
+	"github.com/toolcrib/toolcrib/internal/expr"
+	"github.com/toolcrib/toolcrib/internal/yamldoc"
 )
 
 // declared is a flow as YAML states it.
@@ -66,35 +70,24 @@ type declaredEdge struct {
 	When string `yaml:"when"`
 }
 
-// source is the document that a definition was read from, for the places in
-// errors.
-type source struct {
-	file string
-	doc  []byte
-	root string // YAML path of the definition in the document
-}
-
 // ParseYAML reads a definition. An unknown key is an error. Errors, those of
 // Compose too, name the file, line and column.
 func ParseYAML(file string, doc []byte) (Definition, error) {
 	var d declared
-	if err := yaml.NewDecoder(bytes.NewReader(doc), yaml.DisallowUnknownField()).Decode(&d); err != nil {
-		if at, ok := errors.AsType[yaml.Error](err); ok && at.GetToken() != nil {
-			where := at.GetToken().Position
-			return Definition{}, fmt.Errorf("%w: %s:%d:%d: %s", ErrInvalid, file, where.Line, where.Column, at.GetMessage())
-		}
-		return Definition{}, fmt.Errorf("%w: %s: %w", ErrInvalid, file, err)
+	from := &yamldoc.Doc{File: file, Data: doc}
+	if err := from.Decode(&d, true); err != nil {
+		return Definition{}, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	return d.definition(&source{file, doc, "$"})
+	return d.definition(from, "")
 }
 
-func (d *declared) definition(src *source) (Definition, error) {
-	def := Definition{Name: d.Name, Description: d.Description, Output: d.Output, Entry: d.Entry, Exit: d.Exit, Parallel: d.Parallel, Tags: d.Tags, source: src,
+func (d *declared) definition(doc *yamldoc.Doc, root string) (Definition, error) {
+	def := Definition{Name: d.Name, Description: d.Description, Output: d.Output, Entry: d.Entry, Exit: d.Exit, Parallel: d.Parallel, Tags: d.Tags, doc: doc, root: root,
 		Budget: Budget{Deadline: ms(d.Budget.DeadlineMS), HopBudget: d.Budget.Hops, Calls: d.Budget.Calls, CostCap: d.Budget.Cost}}
 	if d.Inputs != nil {
 		raw, err := json.Marshal(d.Inputs)
 		if err != nil {
-			return def, def.fault("inputs", "%v", err)
+			return def, def.fault("inputs", "%w", err)
 		}
 		def.Inputs = raw
 	}
@@ -124,13 +117,13 @@ func (d *declaredNode) node(def *Definition, i int) (Node, error) {
 		if d.Ask.Schema != nil {
 			raw, err := json.Marshal(d.Ask.Schema)
 			if err != nil {
-				return n, def.fault(nodePath(i)+".ask.schema", "%v", err)
+				return n, def.fault(nodePath(i)+".ask.schema", "%w", err)
 			}
 			n.Ask.Schema = raw
 		}
 	}
 	if d.Flow != nil {
-		nested, err := d.Flow.definition(&source{def.source.file, def.source.doc, def.source.root + "." + nodePath(i) + ".flow"})
+		nested, err := d.Flow.definition(def.doc, def.inner(i))
 		if err != nil {
 			return n, err
 		}
@@ -139,42 +132,70 @@ func (d *declaredNode) node(def *Definition, i int) (Node, error) {
 	return n, nil
 }
 
-// fault states what is wrong with a definition, and where.
-func (d *Definition) fault(path, format string, args ...any) error {
-	what := fmt.Errorf(format, args...)
-	if d.source == nil {
-		return fmt.Errorf("%w %q: %s: %w", ErrInvalid, d.Name, path, what)
-	}
-	line, column := d.source.position(path)
-	return fmt.Errorf("%w %q: %s:%d:%d: %s: %w", ErrInvalid, d.Name, d.source.file, line, column, path, what)
-}
+// inner is the path to the definition that is node i.
+func (d *Definition) inner(i int) string { return d.root + nodePath(i) + ".flow." }
 
-// position returns the place of the node at a path, or of the nearest one around
-// it that the document has.
-func (s *source) position(path string) (line, column int) {
-	file, err := parser.ParseBytes(s.doc, 0)
-	if err != nil {
-		return 1, 1
-	}
-	for at := s.root + "." + path; ; at = shorter(at) {
-		if p, err := yaml.PathString(at); err == nil {
-			if node, err := p.FilterFile(file); err == nil && node != nil {
-				where := node.GetToken().Position
-				return where.Line, where.Column
+// fault states what is wrong with the value at a path of a definition, and where
+// it stands. An error among the arguments that knows its place inside the value
+// makes the path longer by that.
+func (d *Definition) fault(path, format string, args ...any) error {
+	for _, arg := range args {
+		if err, ok := arg.(error); ok {
+			if inner, ok := errors.AsType[*expr.Misplaced](err); ok {
+				path += inner.Path()
 			}
 		}
-		if at == "$" {
-			return 1, 1
-		}
 	}
+	return fmt.Errorf("%w %q: %w", ErrInvalid, d.Name, d.doc.Fault(d.root+path, fmt.Errorf(format, args...)))
 }
 
-// shorter drops the last step of a YAML path.
-func shorter(path string) string {
-	for i := len(path) - 1; i > 0; i-- {
-		if path[i] == '.' || path[i] == '[' {
-			return path[:i]
+// Load reads all definitions of a folder: each *.yaml and *.yml file in it and
+// below. They are sorted by name. What is wrong with several files is reported at
+// once; two flows of one name are an error.
+func Load(folder fs.FS) ([]Definition, error) {
+	var (
+		list   []Definition
+		faults []error
+	)
+	files := map[string]string{}
+	err := fs.WalkDir(folder, ".", func(file string, entry fs.DirEntry, err error) error {
+		if ext := path.Ext(file); err != nil || entry.IsDir() || ext != ".yaml" && ext != ".yml" {
+			return err
 		}
+		def, err := readFile(folder, file)
+		switch other, taken := files[def.Name]; {
+		case err != nil:
+			faults = append(faults, err)
+		case taken:
+			faults = append(faults, def.fault("name", "the name is that of %s too", other))
+		default:
+			files[def.Name] = file
+			list = append(list, def)
+		}
+		return nil
+	})
+	if err = errors.Join(append(faults, err)...); err != nil {
+		return nil, err
 	}
-	return "$"
+	slices.SortFunc(list, func(a, b Definition) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// maxFile bounds a file that is read, in bytes.
+const maxFile = 4 << 20
+
+func readFile(folder fs.FS, file string) (Definition, error) {
+	f, err := folder.Open(file)
+	if err != nil {
+		return Definition{}, err
+	}
+	defer f.Close()
+	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err != nil {
+		return Definition{}, err
+	}
+	if len(doc) > maxFile {
+		return Definition{}, fmt.Errorf("%w: %s: the file has more than %d bytes", ErrInvalid, file, maxFile)
+	}
+	return ParseYAML(file, doc)
 }

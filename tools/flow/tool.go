@@ -18,7 +18,7 @@ import (
 func (f *Flow) Tool(opts ...tools.DescriptorOption) (tools.ToolDescriptor, error) {
 	tool, err := exec.Whole(f.allParts())
 	if err != nil {
-		return tools.ToolDescriptor{}, f.def.fault("nodes", "%v", err)
+		return tools.ToolDescriptor{}, f.def.fault("nodes", "%w", err)
 	}
 	tool.Name, tool.Description = f.name, f.def.Description
 	tool.Category, tool.Tags = "flow", slices.Clone(f.def.Tags)
