@@ -12,6 +12,7 @@ import (
 	"hash"
 	"math"
 	"slices"
+	"sync/atomic"
 	"unsafe"
 
 	"github.com/toolcrib/toolcrib/events"
@@ -20,7 +21,7 @@ import (
 )
 
 // binding is a registered tool with everything that a call of it needs. It
-// never changes.
+// never changes, its spare copies apart.
 type binding struct {
 	cat *catalog
 	// given is the tool as it was registered, before the operator's
@@ -43,6 +44,7 @@ type binding struct {
 	// that its driver may call, the nearest first.
 	below       []uint64
 	bytes, strs int // sizes of the tool's slices, for copying
+	spare       atomic.Pointer[spares]
 }
 
 // bind makes a binding of a descriptor. old, when not nil, is the binding that

@@ -55,13 +55,6 @@ func footprint(t *Tool) (bytes, strs int) {
 		len(t.Tags) + len(t.AuthScopes) + len(t.HandlesMIME) + len(t.Tenants)
 }
 
-// copyTool is cloneTool with the sizes at hand.
-func (b *binding) copyTool(out *Tool) {
-	var c copier
-	c.reserve(b.bytes, b.strs)
-	c.tool(out, &b.tool)
-}
-
 // copyTools copies the tools of many bindings into shared blocks of memory, so
 // that a page costs a few allocations and not a few for each tool.
 func copyTools(list []*binding) []Tool {
@@ -108,6 +101,11 @@ func (c *copier) tool(out, t *Tool) {
 	out.AuthScopes = c.list(t.AuthScopes)
 	out.HandlesMIME = c.list(t.HandlesMIME)
 	out.Tenants = c.list(t.Tenants)
+	copyRest(out, t)
+}
+
+// copyRest copies what few tools have.
+func copyRest(out, t *Tool) {
 	if t.Policy.RetryOn != nil {
 		out.Policy.RetryOn = append(make([]ErrorClass, 0, len(t.Policy.RetryOn)), t.Policy.RetryOn...)
 	}
