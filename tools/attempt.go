@@ -24,12 +24,12 @@ type attempt struct {
 
 	mu      sync.Mutex // guards the fields below
 	limit   bool       // there is a time limit
+	expired bool       // and it was used up
 	left    time.Duration
 	since   time.Time // when the clock last started to run
 	waits   int       // how many Asks hold the clock
 	done    chan struct{}
 	err     error
-	expired bool // the time limit was used up
 	timer   *time.Timer
 	unlink  func() bool
 	kicked  chan struct{} // signals that the clock started or stopped

@@ -191,11 +191,11 @@ type Call struct {
 	Extra json.RawMessage
 	Tasks bool
 
+	strict  bool // hidden arguments are refused; beside the other flag, so that both take one word
 	peer    Peer
 	part    PartFunc // that the call came with, or nil
 	sink    Sink
 	guard   Guard
-	strict  bool // hidden arguments are refused
 	binding *binding
 	args    json.RawMessage // as validated, before injection
 	number  atomic.Int32

@@ -26,8 +26,8 @@ type passage struct {
 	own      Call        // what call points to, once there is a call
 	turn     sync.Mutex  // held while middleware goes on
 	over     bool        // middleware must not go on any more
-	release  func(error) // of admission
 	invoked  bool        // the event was published
+	release  func(error) // of admission
 	refusing string      // the stage that refused
 	attempts int
 	spent    *Error // set when every retry was used
@@ -107,7 +107,7 @@ func (p *passage) walk(ctx context.Context, outer *Call, args json.RawMessage) (
 		return ToolResult{}, notFound(b.tool.Name)
 	}
 	p.call = &p.own
-	p.call.begin(ctx, b, outer)
+	p.call.begin(ctx, b, outer, p.em.who.RunID)
 	p.call.part = part
 	p.call.Tasks = p.call.Tasks && p.stages.Redactor == nil
 	p.em.call = p.call.ID
@@ -460,12 +460,9 @@ func (p *passage) hiddenValue(ctx context.Context, inj Injected) (any, error) {
 }
 
 // begin fills in the call that tools find on their context. outer is the call
-// whose tool makes this one, or nil.
-func (c *Call) begin(ctx context.Context, b *binding, outer *Call) {
-	c.binding = b
-	if q, ok := identity.QuadrupleFrom(ctx); ok {
-		c.RunID = q.RunID
-	}
+// whose tool makes this one, or nil, and run is the run of the caller.
+func (c *Call) begin(ctx context.Context, b *binding, outer *Call, run string) {
+	c.binding, c.RunID = b, run
 	if outer != nil {
 		c.Parent, c.peer, c.Capabilities = outer.ID, outer.peer, outer.Capabilities
 		c.Client, c.ClientGone, c.LogLevel = outer.Client, outer.ClientGone, outer.LogLevel

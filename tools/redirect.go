@@ -66,7 +66,7 @@ func (p *passage) aim(ctx context.Context, args json.RawMessage) (name string, t
 		return "", nil, notFound(b.tool.Name)
 	}
 	p.call = &p.own
-	p.call.begin(ctx, b, CallFrom(ctx))
+	p.call.begin(ctx, b, CallFrom(ctx), p.em.who.RunID)
 	p.em.call = p.call.ID
 	args = orEmptyObject(args)
 	if err := b.checkArgs(args); err != nil {
