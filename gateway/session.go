@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"regexp"
 
 	"github.com/toolcrib/toolcrib/api"
 )
@@ -15,7 +14,7 @@ import (
 const SessionHeader = api.SessionHeader
 
 // sessionName is what a name may be.
-var sessionName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,128}$`)
+var sessionName = newPattern(`^[A-Za-z0-9_.-]{1,128}$`)
 
 // namedPrefix stands before names that callers chose, so that none can be that
 // of a session of a protocol.

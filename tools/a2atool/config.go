@@ -7,7 +7,6 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 	"time"
 
@@ -70,7 +69,7 @@ type Config struct {
 	Logger *slog.Logger
 }
 
-var agentName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+const maxAgentName = 64
 
 // resolved returns a copy of c with its defaults and the parsed URL, or
 // everything that is wrong with it.
@@ -93,7 +92,7 @@ func (c Config) resolved() (Config, *url.URL, error) {
 }
 
 func (c *Config) checkName() error {
-	if c.Name == "" || agentName.MatchString(c.Name) {
+	if c.Name == "" || len(c.Name) <= maxAgentName && tools.CheckName(c.Name) == nil {
 		return nil
 	}
 	return fmt.Errorf("a2atool: name %q: expected 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'", bound(c.Name, 80))

@@ -45,6 +45,18 @@ type Nursery = mcpwire.Nursery
 // themselves, and wait for those that they start.
 func NewNursery() *Nursery { return mcpwire.NewNursery() }
 
+// A Scratch is where answers that are too long for memory wait on the disk until
+// they are where their caller keeps such things. One serves all servers of a
+// process.
+type Scratch = mcpwire.Scratch
+
+// ScratchOptions bound what a Scratch takes in.
+type ScratchOptions = mcpwire.ScratchOptions
+
+// NewScratch returns a scratch; nil options are the defaults: up to 2 GiB for one
+// answer, and 16 GiB for all, in the system's folder for temporary files.
+func NewScratch(opts *ScratchOptions) *Scratch { return mcpwire.NewScratch(opts) }
+
 // Config describes one MCP server.
 type Config struct {
 	// Name identifies the server, in tool names, logs and errors: 1 to 64
@@ -120,9 +132,16 @@ type Config struct {
 	// Options are laid over every tool, last.
 	Options []tools.DescriptorOption
 
-	// MaxMessageBytes bounds one message of the server; a longer one is an
-	// error of the call that it answers. 0 means 64 MiB.
+	// MaxMessageBytes bounds one message of the server in memory; a longer one is
+	// an error of the call that it answers. 0 means 64 MiB.
 	MaxMessageBytes int64
+	// OffloadBytes is the size above which an answer goes to where the caller
+	// keeps large results, if it keeps any, without passing through memory whole:
+	// 0 means tools.OffloadBytes, a negative number never. Such an answer is
+	// bounded by Scratch, and by what the caller may keep.
+	OffloadBytes int64
+	// Scratch is where such answers wait. Nil is one of the server's own.
+	Scratch *Scratch
 
 	// ConnectTimeout bounds one attempt to connect, from the start of the
 	// child to the end of the handshake. 0 means 60 seconds.
@@ -145,9 +164,8 @@ type Config struct {
 const (
 	defaultConnectTimeout = 60 * time.Second
 	defaultMaxMessage     = 64 << 20
+	maxServerName         = 64
 )
-
-var serverName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // resolved returns a copy of c with its defaults, or everything that is wrong
 // with it.
@@ -156,7 +174,7 @@ func (c *Config) resolved() (*Config, error) {
 		return nil, errors.New("mcptool: a server needs a configuration")
 	}
 	out := *c
-	if !serverName.MatchString(c.Name) {
+	if len(c.Name) > maxServerName || tools.CheckName(c.Name) != nil {
 		return nil, fmt.Errorf("mcptool: server name %q: expected 1 to 64 characters of A-Z, a-z, 0-9, '_', '.' and '-'", bound(c.Name, 80))
 	}
 	out.Command, out.Env, out.Headers = slices.Clone(c.Command), maps.Clone(c.Env), maps.Clone(c.Headers)
@@ -166,6 +184,15 @@ func (c *Config) resolved() (*Config, error) {
 	}
 	if out.MaxMessageBytes <= 0 {
 		out.MaxMessageBytes = defaultMaxMessage
+	}
+	switch {
+	case out.OffloadBytes < 0:
+		out.Scratch = nil
+	case out.Scratch == nil:
+		out.Scratch = NewScratch(nil)
+	}
+	if out.OffloadBytes == 0 {
+		out.OffloadBytes = tools.OffloadBytes
 	}
 	out.levelSet = c.LogLevel != ""
 	if out.LogLevel == "" {
