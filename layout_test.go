@@ -64,10 +64,12 @@ var imports = map[string][]string{
 	"exec":                     with(ground, "internal/expr"),
 	"skill":                    with(ground, "internal/expr", "internal/yamldoc", "exec"),
 	"tools/flow":               with(ground, "internal/expr", "internal/yamldoc", "exec"),
+	"tools/flow/runs":          {"identity", "store", "tools/flow"},
+	"tools/flow/flowtest":      {"identity", "tools", "tools/flow"},
 	"set":                      with(ground, "adapter"),
 	"mcpserver":                with(ground, "view", "artifacts", "internal/mcpwire"),
 	"api":                      with(ground, "view", "artifacts", "internal/nearest"),
-	"gateway":                  with(ground, "view", "artifacts", "store", "store/sqlstore", "internal/httpbody", "internal/mcpwire", "internal/nearest", "tools/auth", "tools/search", "tools/builtin", "tools/inproc", "tools/httptool", "tools/mcptool", "tools/a2atool", "turn", "mcpserver", "api"),
+	"gateway":                  with(ground, "view", "artifacts", "store", "store/sqlstore", "set", "internal/expr", "internal/httpbody", "internal/mcpwire", "internal/nearest", "tools/auth", "tools/search", "tools/builtin", "tools/inproc", "tools/httptool", "tools/mcptool", "tools/a2atool", "turn", "mcpserver", "api"),
 	"gateway/gatewaytest":      {"gateway"},
 	"gateway/demo":             {"gateway", "tools", "tools/builtin", "tools/inproc"},
 	"cmd/toolcrib":             {"gateway", "gateway/demo", "adapter", "artifacts", "identity", "events", "tools", "tools/inproc", "mcpserver", "api", "internal/mcpwire", "internal/rawjson"},
@@ -77,7 +79,7 @@ var imports = map[string][]string{
 }
 
 // testSupport are packages that only tests may import.
-var testSupport = []string{"gateway/gatewaytest", "internal/oauthtest", "internal/peertest", "schema/schematest", "tools/toolstest", "store/storetest"}
+var testSupport = []string{"gateway/gatewaytest", "internal/oauthtest", "internal/peertest", "schema/schematest", "tools/flow/flowtest", "tools/toolstest", "store/storetest"}
 
 // testTrees hold tests and their programs. They may import what they test.
 var testTrees = []string{"test", "bench", "examples"}

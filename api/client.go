@@ -22,15 +22,24 @@ type ClientOptions struct {
 	// Session, when not empty, names the caller's session: what is found and
 	// kept in it is there in each call that names it.
 	Session string
+	// Toolset, when not empty, names the toolset that the caller works in: it sees,
+	// finds and can call what is in it and nothing else.
+	Toolset string
 }
 
 // SessionHeader is the header that names a caller's session.
 const SessionHeader = "Toolcrib-Session"
 
-// name says whose session a request is of.
+// ToolsetHeader is the header that names the toolset which a caller works in.
+const ToolsetHeader = "Toolcrib-Toolset"
+
+// name says whose session a request is of, and in which toolset.
 func (c *Client) name(req *http.Request) {
 	if c.session != "" {
 		req.Header.Set(SessionHeader, c.session)
+	}
+	if c.toolset != "" {
+		req.Header.Set(ToolsetHeader, c.toolset)
 	}
 }
 
@@ -39,6 +48,7 @@ type Client struct {
 	base    string
 	shown   string // without what may be secret in it
 	session string
+	toolset string
 	http    *http.Client
 }
 
@@ -51,7 +61,7 @@ func NewClient(base string, opts *ClientOptions) (*Client, error) {
 	}
 	c := &Client{base: strings.TrimSuffix(base, "/"), shown: shownURL(u, base), http: &http.Client{}}
 	if opts != nil {
-		c.session = opts.Session
+		c.session, c.toolset = opts.Session, opts.Toolset
 		if opts.HTTPClient != nil {
 			c.http = opts.HTTPClient
 		}
@@ -97,6 +107,11 @@ func (c *Client) Search(ctx context.Context, req SearchRequest) (*SearchResponse
 // Sources returns the state of the sources that the caller may see.
 func (c *Client) Sources(ctx context.Context) (*SourcesResponse, error) {
 	return ask[SourcesResponse](ctx, c, "/v1/sources/list", struct{}{})
+}
+
+// Toolsets returns the toolsets that the caller may know of.
+func (c *Client) Toolsets(ctx context.Context) (*ToolsetsResponse, error) {
+	return ask[ToolsetsResponse](ctx, c, "/v1/toolsets/list", struct{}{})
 }
 
 // Call runs a tool.

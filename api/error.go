@@ -16,6 +16,7 @@ type Code string
 // The Code values. The comment gives the HTTP status.
 const (
 	CodeToolNotFound     Code = "tool_not_found"         // 404; also for a tool that the caller may not see
+	CodeToolsetNotFound  Code = "toolset_not_found"      // 404; also for a toolset that the caller may not know of
 	CodeInvalidArguments Code = "invalid_arguments"      // 400; the tool was not called
 	CodeDenied           Code = "denied"                 // 403
 	CodeRejected         Code = "rejected"               // 403; a person said no
@@ -44,6 +45,7 @@ const statusCanceled = 499
 // statuses is the one table from codes to HTTP statuses.
 var statuses = map[Code]int{
 	CodeToolNotFound:     http.StatusNotFound,
+	CodeToolsetNotFound:  http.StatusNotFound,
 	CodeInvalidArguments: http.StatusBadRequest,
 	CodeDenied:           http.StatusForbidden,
 	CodeRejected:         http.StatusForbidden,

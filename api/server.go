@@ -33,6 +33,9 @@ type Options struct {
 	// Unmatched returns the names of entries of the configuration that no tool
 	// has, as far as the caller may see them. Nil means that there are none.
 	Unmatched func(context.Context) []string
+	// Toolsets returns the toolsets that the caller may know of. Nil means that
+	// there are none.
+	Toolsets func(context.Context) []Toolset
 	// Approval returns what becomes of the calls of a tool before they run, as
 	// Description.ApprovalPolicy has it, and why. Nil says nothing.
 	Approval func(context.Context, *tools.Tool) (policy, reason string)
@@ -86,6 +89,7 @@ func New(cat tools.LiveCatalog, opts *Options) *Server {
 		"/v1/artifacts/get":    answer(decodeRef, s.GetArtifact),
 		"/v1/artifacts/fetch":  answer(decodeFetch, s.FetchArtifact),
 		"/v1/artifacts/delete": answer(decodeRef, s.DeleteArtifact),
+		"/v1/toolsets/list":    answer(decodeNothing, func(ctx context.Context, _ struct{}) (*ToolsetsResponse, error) { return s.Toolsets(ctx) }),
 		"/v1/sources/list":     answer(decodeNothing, func(ctx context.Context, _ struct{}) (*SourcesResponse, error) { return s.Sources(ctx) }),
 	}
 	return s

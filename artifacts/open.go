@@ -47,6 +47,9 @@ type Options struct {
 	// Local is who acts on a context without identity. The zero value refuses
 	// such calls with tools.ErrIdentityRequired.
 	Local identity.Identity
+	// Sees, when not nil, says whether the caller on ctx is shown an artifact that
+	// it may read by who it is. What it is not shown does not exist for it.
+	Sees func(ctx context.Context, info Info) bool
 	// MaxQueryBytes bounds a JSON value that Fetch runs a query on; zero means
 	// 16 MiB. A query needs about ten times that in memory.
 	MaxQueryBytes int64
@@ -228,14 +231,15 @@ func (s *Store) find(ctx context.Context, id identity.Identity, ref string) (*re
 	if err != nil {
 		return nil, err
 	}
-	if !s.visible(r) {
+	if !s.visible(ctx, r) {
 		return nil, notFound()
 	}
 	return r, nil
 }
 
-func (s *Store) visible(r *record) bool {
-	return r.State == ready && (r.Info.Expires.IsZero() || s.opts.Now().Before(r.Info.Expires))
+func (s *Store) visible(ctx context.Context, r *record) bool {
+	return r.State == ready && (r.Info.Expires.IsZero() || s.opts.Now().Before(r.Info.Expires)) &&
+		(s.opts.Sees == nil || s.opts.Sees(ctx, r.Info))
 }
 
 // blobKey is where the content is. The tenant is hashed, as it may be any text.

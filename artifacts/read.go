@@ -146,7 +146,7 @@ func (s *Store) listOwner(ctx context.Context, o store.Owner, after string, limi
 			if err != nil {
 				return nil, err
 			}
-			if s.visible(rec) && len(page) < limit {
+			if s.visible(ctx, rec) && len(page) < limit {
 				page = append(page, rec.Info)
 			}
 		}

@@ -82,7 +82,16 @@ func (a *Artifacts) options(g *Gateway) *artifacts.Options {
 		Tenant:   artifacts.Quota{Bytes: a.TenantBytes},
 		User:     artifacts.Quota{Bytes: a.UserBytes},
 		Logger:   g.log,
+		Sees:     g.seesArtifact,
 	}
+}
+
+// seesArtifact reports whether the caller on ctx is shown an artifact of its own:
+// in a toolset only those of the tools that it sees there, and what it stored
+// itself.
+func (g *Gateway) seesArtifact(ctx context.Context, info artifacts.Info) bool {
+	filter := tools.CallFrom(ctx).Filter(ctx)
+	return filter.PartClass() == "" || info.Tool == "" || g.cat.Snapshot().Visible(filter).Has(info.Tool)
 }
 
 // closeArtifacts ends the use of the store of large results.

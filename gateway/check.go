@@ -34,6 +34,7 @@ func (c *Config) check() ConfigErrors {
 	k.entries(t)
 	k.oauth(t)
 	k.sourceNames(t)
+	k.toolsets(c.Toolsets)
 	k.builtIns(t.BuiltIn)
 	if c.Artifacts.TTL > Duration(artifacts.DefaultMaxTTL) {
 		k.fault("artifacts.ttl", "is too large", "at most 720h")

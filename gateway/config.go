@@ -23,6 +23,7 @@ type Config struct {
 	// by itself.
 	AllowedOrigins []string  `yaml:"allowed_origins" doc:"Browser origins that may call, beside those of this machine."`
 	AllowedHosts   []string  `yaml:"allowed_hosts" doc:"Values of the Host header to accept, beside those of this machine."`
+	Toolsets       []Toolset `yaml:"toolsets" doc:"Parts of the catalog that are served by themselves."`
 	Tools          Tools     `yaml:"tools" doc:"The tools and where they come from."`
 	MCP            MCP       `yaml:"mcp" doc:"The MCP entrance."`
 	Search         Search    `yaml:"search" doc:"How tools are found."`

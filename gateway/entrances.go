@@ -2,10 +2,14 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/toolcrib/toolcrib/api"
+	"github.com/toolcrib/toolcrib/events"
+	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/mcpserver"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/view"
@@ -15,7 +19,16 @@ import (
 func (g *Gateway) openEntrances() {
 	cfg := g.config()
 	g.discovery = view.NewDiscovery(g.found, cfg.MCP.discovery())
-	g.mcp = mcpserver.New(g.cat, &mcpserver.Options{
+	g.mcp = mcpserver.New(g.cat, g.mcpOptions())
+	opts := g.apiOptions()
+	opts.Authenticate = g.apiCaller
+	g.api = api.New(g.cat, opts)
+}
+
+// mcpOptions are those of the entrance to everything.
+func (g *Gateway) mcpOptions() *mcpserver.Options {
+	cfg := g.opened
+	return &mcpserver.Options{
 		Name:           "toolcrib",
 		Version:        g.opts.Version,
 		Instance:       g.opts.instance,
@@ -29,10 +42,7 @@ func (g *Gateway) openEntrances() {
 		Bounder:        g.mcpBounder(),
 		Artifacts:      g.kept,
 		Logger:         g.log,
-	})
-	opts := g.apiOptions()
-	opts.Authenticate = g.apiCaller
-	g.api = api.New(g.cat, opts)
+	}
 }
 
 // mcpBounder makes results small for clients of MCP, unless they get them whole.
@@ -43,26 +53,66 @@ func (g *Gateway) mcpBounder() mcpserver.Bounder {
 	return g.bounder()
 }
 
-func (g *Gateway) closeEntrances(ctx context.Context) error { return g.mcp.Shutdown(ctx) }
+func (g *Gateway) closeEntrances(ctx context.Context) error {
+	return errors.Join(g.mcp.Shutdown(ctx), g.closeToolsets(ctx))
+}
 
-// mcpCaller says who calls over MCP: on a loopback entrance, the local caller.
-// Its session is the one that it names, or that of the protocol.
+// mcpCaller says who calls over MCP. Its session is the one that it names, or that
+// of the protocol.
 func (g *Gateway) mcpCaller(r *http.Request) (context.Context, string, error) {
+	return g.mcpCallerIn(r, "")
+}
+
+// mcpCallerIn is mcpCaller for a path that names a toolset, or none. A toolset that
+// is named in the header as well must be that one: a client that is served more
+// than it asked for would not notice.
+func (g *Gateway) mcpCallerIn(r *http.Request, toolset string) (context.Context, string, error) {
 	session, err := headerSession(r.Header, "")
 	if err != nil {
 		return nil, "", &mcpserver.Refusal{Status: http.StatusBadRequest, Message: SessionHeader + ": " + err.Error()}
 	}
-	return g.local(r.Context(), session), localName, nil
+	for _, named := range r.Header.Values(ToolsetHeader) {
+		if named != toolset {
+			return nil, "", &mcpserver.Refusal{Status: http.StatusBadRequest, Message: ToolsetHeader + ": expected the toolset in the path, " + toolsetPath + "NAME"}
+		}
+	}
+	ctx, principal := g.caller(r.Context(), session)
+	return ctx, principal, nil
 }
 
-// apiCaller says who calls over the JSON protocol: without a named session, the
-// one of LocalContext, which is also the command line's.
+// caller returns the context of who calls over HTTP: the identity on the context
+// of the request if there is one, else the local caller. A session that is not
+// empty is the one that the caller named.
+func (g *Gateway) caller(ctx context.Context, session string) (_ context.Context, principal string) {
+	who, ok := identity.From(ctx)
+	if !ok {
+		return g.local(ctx, session), localName
+	}
+	if session != "" {
+		who.SessionID = session
+	}
+	ctx = identity.With(ctx, who, identity.ScopesFrom(ctx)...)
+	return events.With(ctx, g.bus), strconv.Quote(who.TenantID) + strconv.Quote(who.UserID)
+}
+
+// apiCaller says who calls over the JSON protocol, and in which toolset: without a
+// named session, in the one of LocalContext, which is also the command line's.
 func (g *Gateway) apiCaller(r *http.Request) (context.Context, error) {
-	session, err := headerSession(r.Header, localName)
+	session, err := headerSession(r.Header, "")
 	if err != nil {
 		return nil, &api.Error{Code: api.CodeInvalidRequest, Message: SessionHeader + ": " + err.Error(), Class: tools.ErrClassPermanent}
 	}
-	return g.local(r.Context(), session), nil
+	if who, _ := identity.From(r.Context()); session == "" && who.SessionID == "" {
+		session = localName
+	}
+	ctx, _ := g.caller(r.Context(), session)
+	switch named := r.Header.Values(ToolsetHeader); {
+	case len(named) > 1:
+		return nil, &api.Error{Code: api.CodeInvalidRequest, Message: ToolsetHeader + ": expected one toolset, the request names several", Class: tools.ErrClassPermanent}
+	case len(named) == 1:
+		return g.WithToolset(ctx, named[0])
+	}
+	return ctx, nil
 }
 
 // LocalAPI returns the JSON protocol for Go callers: each call is made for the
@@ -73,6 +123,7 @@ func (g *Gateway) apiOptions() *api.Options {
 	return &api.Options{
 		Sources:      g.apiSources,
 		Unmatched:    g.apiUnmatched,
+		Toolsets:     g.apiToolsets,
 		Approval:     g.approval,
 		Search:       g.apiSearch,
 		Artifacts:    g.kept,

@@ -42,6 +42,10 @@ type Options struct {
 	// Session, when not empty, names the session of the client of ServeStdio, as
 	// SessionHeader does that of others.
 	Session string
+	// Toolset, when not empty, is the toolset that the client of ServeStdio works
+	// in. The error of Open is an *api.Error when the configuration has none of
+	// that name.
+	Toolset string
 	// Register adds Go tools to the catalog, in order. The first error ends
 	// Open.
 	Register []func(tools.ToolCatalog) error
@@ -84,6 +88,7 @@ type Gateway struct {
 	store     store.Store     // nil without a data folder
 	found     *view.Watched   // what callers have found
 	discovery *view.Discovery // of MCP clients
+	toolsets  toolsets
 	index     *search.Index
 	kept      *artifacts.Store // large results
 	bucket    *blob.Bucket     // their content
@@ -136,6 +141,10 @@ func Open(ctx context.Context, cfg *Config, opts *Options) (*Gateway, error) {
 			g.end()
 			return nil, errors.Join(err, g.closeStore())
 		}
+	}
+	if err := g.openToolsets(); err != nil {
+		g.end()
+		return nil, errors.Join(err, g.closeStore())
 	}
 	g.openEntrances()
 	g.expect(cfg.Tools.Entries)
@@ -190,7 +199,7 @@ func (g *Gateway) openData(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("gateway: the store cannot be opened: %w", err)
 	}
-	g.store, g.found = db, view.Watch(storedMemory{db})
+	g.store, g.found = db, view.Watch(storedMemory{db, foundTools})
 	return g.openArtifacts(dir)
 }
 

@@ -18,15 +18,17 @@ import (
 	"github.com/toolcrib/toolcrib/tools"
 )
 
-// Handler serves everything that the gateway offers over HTTP: MCP below /mcp,
-// the JSON protocol below /v1/, the pages of those who authorize sources below
-// /oauth/, and /healthz and /readyz. Everyone who calls is
-// the local caller. So a request is refused that arrived at an address which
-// other machines reach, or whose Host or Origin is not of this machine, as a
-// page in a browser would send it.
+// Handler serves everything that the gateway offers over HTTP: MCP at /mcp, and at
+// /mcp/NAME for a toolset, the JSON protocol below /v1/, the pages of those who
+// authorize sources below /oauth/, and /healthz and /readyz. Everyone who calls is
+// the local caller, but for requests on whose context a program has put an
+// identity and scopes before it passed them on. So a request is refused that
+// arrived at an address which other machines reach, or whose Host or Origin is not
+// of this machine, as a page in a browser would send it.
 func (g *Gateway) Handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.Handle("/mcp", g.mcp)
+	mux.HandleFunc(toolsetPath, g.serveToolset)
 	mux.Handle("/v1/", g.patient(g.api))
 	mux.Handle("/oauth/", g.oauthPages())
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { writeState(w, http.StatusOK, state{Status: "ok"}) })
@@ -160,5 +162,15 @@ func (g *Gateway) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) e
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
-	return g.mcp.ServeStdio(g.local(ctx, session), in, out)
+	server := g.mcp
+	if g.opts.Toolset != "" {
+		t, err := g.toolset(g.local(ctx, session), g.opts.Toolset)
+		if err != nil {
+			return err
+		}
+		if server = t.server(); server == nil {
+			return ErrClosed
+		}
+	}
+	return server.ServeStdio(g.local(ctx, session), in, out)
 }

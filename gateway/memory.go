@@ -14,8 +14,12 @@ import (
 )
 
 // foundIn is the collection of what callers have found: one record for each
-// session, a list of names in JSON, the oldest first.
-const foundIn = "discovery.found"
+// session, and for each toolset in which it works, a list of names in JSON, the
+// oldest first. That of no toolset is foundTools, and foundTools/NAME that of one.
+const (
+	foundIn    = "discovery.found"
+	foundTools = "tools"
+)
 
 // foundFor is how long a session's finds are kept after the last one.
 const foundFor = 30 * 24 * time.Hour
@@ -25,18 +29,21 @@ const keptEnough = 24 * time.Hour
 
 // storedMemory keeps what callers have found in a store, so that it survives the
 // end of this process and is the same in all that share the store.
-type storedMemory struct{ records store.Records }
+type storedMemory struct {
+	records store.Records
+	name    string // of the records
+}
 
 var _ view.Memory = storedMemory{}
 
-func foundKey(ctx context.Context) store.Key {
+func (m storedMemory) key(ctx context.Context) store.Key {
 	caller, _ := identity.From(ctx)
-	return store.Key{Collection: foundIn, Owner: store.Session(caller), Name: "tools"}
+	return store.Key{Collection: foundIn, Owner: store.Session(caller), Name: m.name}
 }
 
 // Found implements view.Memory.
 func (m storedMemory) Found(ctx context.Context) ([]string, error) {
-	record, err := m.records.Get(ctx, foundKey(ctx))
+	record, err := m.records.Get(ctx, m.key(ctx))
 	if errors.Is(err, store.ErrNotFound) {
 		return nil, nil
 	}
@@ -53,7 +60,7 @@ func (m storedMemory) Add(ctx context.Context, names ...string) error {
 	if len(names) == 0 || m.keeps(ctx, names) {
 		return nil
 	}
-	_, err := store.Update(ctx, m.records, foundKey(ctx), func(old store.Record) (store.Write, error) {
+	_, err := store.Update(ctx, m.records, m.key(ctx), func(old store.Record) (store.Write, error) {
 		kept, err := foundNames(old)
 		if err != nil {
 			return store.Write{}, err
@@ -67,7 +74,7 @@ func (m storedMemory) Add(ctx context.Context, names ...string) error {
 // keeps reports whether all names are kept already, and for long enough: most of
 // what a session shows again needs no write, which waits for the disk.
 func (m storedMemory) keeps(ctx context.Context, names []string) bool {
-	record, err := m.records.Get(ctx, foundKey(ctx))
+	record, err := m.records.Get(ctx, m.key(ctx))
 	if err != nil || time.Until(record.Expires) < foundFor-keptEnough {
 		return false
 	}

@@ -41,7 +41,7 @@ func openRecords(t *testing.T) *counted {
 }
 
 func TestStoredMemoryIsKeptForEachCaller(t *testing.T) {
-	m := storedMemory{openRecords(t)}
+	m := storedMemory{openRecords(t), foundTools}
 	want := map[context.Context][]string{}
 	for i, ctx := range []context.Context{caller("a", "u", "s"), caller("b", "u", "s"), caller("a", "v", "s"), caller("a", "u", "t")} {
 		names := []string{fmt.Sprint("b", i), fmt.Sprint("a", i)}
@@ -62,7 +62,7 @@ func TestStoredMemoryIsKeptForEachCaller(t *testing.T) {
 }
 
 func TestStoredMemoryIsBounded(t *testing.T) {
-	m, ctx := storedMemory{openRecords(t)}, caller("a", "u", "s")
+	m, ctx := storedMemory{openRecords(t), foundTools}, caller("a", "u", "s")
 	for i := range view.DefaultMaxFound + 10 {
 		if err := m.Add(ctx, fmt.Sprintf("tool%03d", i)); err != nil {
 			t.Fatal(err)
@@ -78,7 +78,7 @@ func TestStoredMemoryIsBounded(t *testing.T) {
 func TestStoredMemoryWritesWhatIsNew(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		records := openRecords(t)
-		m, ctx := storedMemory{records}, caller("a", "u", "s")
+		m, ctx := storedMemory{records, foundTools}, caller("a", "u", "s")
 		for _, step := range []struct {
 			names  string
 			after  time.Duration

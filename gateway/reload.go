@@ -32,12 +32,19 @@ func (g *Gateway) Reload(ctx context.Context, cfg *Config) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	before := g.config()
-	g.discovery.Change(cfg.MCP.discovery())
-	if err := g.reloadTools(&before.Tools, &cfg.Tools); err != nil {
-		g.discovery.Change(before.MCP.discovery())
+	plan, err := g.planToolsets(cfg)
+	if err != nil {
 		return err
 	}
+	before, served := g.config(), g.toolsets.all()
+	g.discovery.Change(cfg.MCP.discovery())
+	g.serveToolsets(plan, cfg)
+	if err := g.reloadTools(&before.Tools, &cfg.Tools); err != nil {
+		g.discovery.Change(before.MCP.discovery())
+		g.serveToolsets(served, before)
+		return err
+	}
+	g.endToolsets(served, plan)
 	g.noteRestart(before, cfg)
 	g.reloadSources(specs, cfg)
 	g.expect(cfg.Tools.Entries)

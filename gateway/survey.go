@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -151,11 +150,7 @@ func (p *A2APeer) prefixes() []string {
 // matchesAny reports whether a pattern, in which "*" stands for any characters
 // and "?" for one, matches one of the names.
 func matchesAny(pattern string, names map[string]bool) bool {
-	quoted := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(pattern))
-	re, err := regexp.Compile(`(?s)\A` + quoted + `\z`)
-	if err != nil {
-		return true // nothing can be said
-	}
+	re := globs([]string{pattern})[0]
 	for name := range names {
 		if re.MatchString(name) {
 			return true

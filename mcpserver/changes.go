@@ -121,7 +121,7 @@ func (s *Server) tellSession(ctx context.Context, sess *mcpwire.Session) {
 	if c == nil || !c.opened.Load() {
 		return
 	}
-	changed := s.changed(c.as(ctx), sess, &c.shown)
+	changed := s.changed(s.narrowed(c.as(ctx)), sess, &c.shown)
 	if len(changed) == 0 {
 		return
 	}

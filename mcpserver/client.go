@@ -35,7 +35,7 @@ type client struct {
 func (s *Server) welcome(ctx context.Context, sess *mcpwire.Session) {
 	c := &client{capabilities: capabilitiesOf(sess)}
 	c.level.Store(defaultLevel)
-	ctx = withSession(ctx, sess)
+	ctx = s.narrowed(withSession(ctx, sess))
 	for kind := range s.lists {
 		c.show(ctx, kind, s.listFor(ctx, kind, s.lists[kind].of(sess)))
 	}
@@ -64,6 +64,14 @@ func (c *client) show(ctx context.Context, kind int, list *view.List) {
 	c.who, c.scopes = who, identity.ScopesFrom(ctx)
 	c.mu.Unlock()
 	c.shown[kind].Show(list)
+}
+
+// narrowed returns a context whose caller sees what is served.
+func (s *Server) narrowed(ctx context.Context) context.Context {
+	if s.opts.Part == nil {
+		return ctx
+	}
+	return tools.WithPart(ctx, s.opts.Part)
 }
 
 // as returns a context whose caller is that of the session.

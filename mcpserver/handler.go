@@ -63,7 +63,7 @@ func (h handler) Describe(ctx context.Context, sess *mcpwire.Session) (*mcpwire.
 	}
 	return &mcpwire.Description{
 		Capabilities: capabilitiesFor(sess),
-		Instructions: s.instructions(withSession(ctx, sess)),
+		Instructions: s.instructions(s.narrowed(withSession(ctx, sess))),
 		TTL:          s.opts.ListTTL,
 		CacheScope:   "private",
 		Extra:        s.instance(),
@@ -87,7 +87,7 @@ func (h handler) ServeMCP(ctx context.Context, r *mcpwire.Request) (json.RawMess
 		}
 		return nil, nil
 	}
-	ctx = s.withMemory(withSession(ctx, r.Session))
+	ctx = s.withMemory(s.narrowed(withSession(ctx, r.Session)))
 	switch r.Method {
 	case methodListTools:
 		return s.list(ctx, r, listOfTools)

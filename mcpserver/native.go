@@ -52,7 +52,7 @@ func (s *Server) readResource(ctx context.Context, r *mcpwire.Request) (json.Raw
 		if err != nil || r.Session.Era() == mcpwire.EraStateful {
 			return result, err
 		}
-		return withCaching(result, x.limited[tool])
+		return withCaching(result, x.limited[tool] || s.opts.Part != nil)
 	})
 }
 

@@ -68,6 +68,11 @@ type Options struct {
 	// ParkedTTL is how long such a call waits; 10 minutes by default.
 	ParkedTTL time.Duration
 
+	// Part, when not nil, is the part of the catalog that is served, such as the
+	// Part method of a set: nothing else is listed, found, read or called. Who
+	// serves several parts has a server for each, with a Discovery of its own.
+	Part tools.PartFunc
+
 	// Discovery decides which of the tools that a caller sees are listed, and
 	// which it has to find first; it should be of ToolsOnly. Tools that are not
 	// listed can be called all the same. Nil lists all.

@@ -240,7 +240,7 @@ func (s *Server) tellUpdates(sess *mcpwire.Session, c *client, w *watched) {
 		case <-sess.Done():
 			return
 		}
-		sees := s.seen(view.From(c.as(context.Background()), s.cat))
+		sees := s.seen(view.From(s.narrowed(c.as(context.Background())), s.cat))
 		for _, params := range w.updates(sees) {
 			ctx, cancel := context.WithTimeout(context.Background(), noticeTimeout)
 			err := sess.Notify(ctx, notifyResourceUpdated, params)
