@@ -3,7 +3,9 @@ package skill
 import (
 	"context"
 	"fmt"
+	"time"
 
+	"github.com/toolcrib/toolcrib/exec"
 	"github.com/toolcrib/toolcrib/internal/expr"
 )
 
@@ -81,16 +83,33 @@ func execute(ctx context.Context, plan *Plan, runner Runner) ([]StepResult, map[
 }
 
 func (p *Plan) run(ctx context.Context, runner Runner) ([]StepResult, map[string]any, error) {
+	inner, err := exec.Nested(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	t := newTeller(ctx, p.skill.Name)
+	t.started(ctx, len(p.steps))
+	results, values, err := p.all(ctx, inner, runner, t)
+	t.end(ctx, err)
+	return results, values, err
+}
+
+// all runs the steps on inner, and tells of them on ctx.
+func (p *Plan) all(ctx, inner context.Context, runner Runner, t *teller) ([]StepResult, map[string]any, error) {
 	done := map[string]any{}
 	values := map[string]any{"inputs": p.bound, "steps": done}
 	results := make([]StepResult, 0, len(p.steps))
+	told := exec.NewProgress(ctx, len(p.steps))
 	for i, step := range p.skill.Steps {
+		began := time.Now()
 		result := StepResult{StepID: step.ID, ToolID: step.ToolID}
-		result.Value, result.Err = p.step(ctx, runner, i, values)
+		result.Value, result.Err = p.step(told.Within(inner, i, step.ID), runner, i, values)
 		results = append(results, result)
+		t.step(ctx, &result, began)
 		if result.Err != nil {
 			return results, values, &StepError{Skill: p.skill.Name, StepID: step.ID, ToolID: step.ToolID, Err: result.Err}
 		}
+		told.Settle(i, step.ID)
 		done[step.ID] = result.Value
 	}
 	return results, values, nil

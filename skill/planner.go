@@ -86,6 +86,7 @@ type Plan struct {
 	inputs       *schema.Schema
 	steps        []*expr.Template
 	output       *expr.Template
+	inputsOnly   *expr.Env // knows the inputs, and no step
 	bound        any // the inputs of a run
 }
 
@@ -121,6 +122,7 @@ func (p *Plan) compile(ctx context.Context) (err error) {
 		return err
 	}
 	before := map[string]expr.Shape{}
+	p.inputsOnly = environment(language, inputs, nil)
 	for i := range p.skill.Steps {
 		step := &p.skill.Steps[i]
 		tool, known, err := p.describe(ctx, step)

@@ -51,39 +51,19 @@ func (p *Plan) parts(ctx context.Context) ([]tools.Tool, error) {
 	return parts, nil
 }
 
-// invoke runs the skill as the innermost step of a call, and tells how far it
-// is.
+// invoke runs the skill as the innermost step of a call.
 func (p *Plan) invoke(ctx context.Context, args json.RawMessage) (tools.ToolResult, error) {
 	with, err := p.With(args)
 	if err != nil {
 		return tools.ToolResult{}, err
 	}
-	value, _, err := Run(ctx, with, told{with.runner, ctx, len(with.steps), new(int)})
+	value, _, err := Run(ctx, with, nil)
 	if err != nil {
-		return tools.ToolResult{}, err
+		return tools.ToolResult{}, exec.Failure(err)
 	}
 	enc, err := json.Marshal(value)
 	if err != nil {
 		return tools.ToolResult{}, fmt.Errorf("skill: the output of %q: %w", p.skill.Name, err)
 	}
 	return tools.ToolResult{Value: json.RawMessage(rawjson.UnescapeHTML(enc))}, nil
-}
-
-// told is a runner that reports each step to whoever waits for the call.
-type told struct {
-	Runner
-	call  context.Context
-	total int
-	done  *int
-}
-
-// Run implements Runner.
-func (t told) Run(ctx context.Context, toolID string, inputs map[string]any) (any, error) {
-	value, err := t.Runner.Run(ctx, toolID, inputs)
-	*t.done++
-	if err == nil {
-		// A caller that does not listen misses nothing that it waits for.
-		_ = tools.Progress(t.call, float64(*t.done), float64(t.total), toolID)
-	}
-	return value, err
 }

@@ -4,10 +4,6 @@ import (
 	"context"
 	"fmt"
 	"sync"
-	"time"
-
-	"github.com/toolcrib/toolcrib/events"
-	"github.com/toolcrib/toolcrib/identity"
 )
 
 // Axis is what a budget limits.
@@ -40,8 +36,10 @@ func (e *BudgetError) Error() string {
 	return fmt.Sprintf("%v: %s %s of %g%s", ErrFlowBudgetExceeded, whose, e.Axis, e.Limit, unit)
 }
 
-// Is makes the error ErrFlowBudgetExceeded.
-func (e *BudgetError) Is(target error) bool { return target == ErrFlowBudgetExceeded }
+// Is makes the error ErrFlowBudgetExceeded, and one of time a passed deadline.
+func (e *BudgetError) Is(target error) bool {
+	return target == ErrFlowBudgetExceeded || target == context.DeadlineExceeded && e.Axis == AxisDeadline
+}
 
 // meter counts what a run spends, of its own budget and of those around it.
 type meter struct {
@@ -108,36 +106,4 @@ func (m *meter) give(cost Budget) {
 	m.spent.HopBudget -= cost.HopBudget
 	m.spent.Calls -= cost.Calls
 	m.spent.CostCap -= cost.CostCap
-}
-
-// EventTypeBudgetExceeded: a flow met one of its limits and was ended.
-const EventTypeBudgetExceeded events.EventType = "flow.budget_exceeded"
-
-// BudgetExceededPayload says which flow met which limit.
-type BudgetExceededPayload struct {
-	events.SafeSealed
-	Identity identity.Quadruple
-	// Flow is the flow that ended, and Budget whose limit it was: a flow's name,
-	// or empty for the caller's.
-	Flow, Budget string
-	Axis         Axis
-	Limit        float64
-	// Elapsed is how long the run had taken.
-	Elapsed time.Duration
-}
-
-// EventDefinitions lists the events of this package, for an events.Registry.
-func EventDefinitions() []events.Definition {
-	return []events.Definition{events.Define[BudgetExceededPayload](EventTypeBudgetExceeded)}
-}
-
-func publishExceeded(ctx context.Context, f *Flow, e *BudgetError, elapsed time.Duration) {
-	bus, ok := events.From(ctx)
-	if !ok {
-		return
-	}
-	who, _ := identity.QuadrupleFrom(ctx)
-	// A bus that does not know the event takes nothing from the refusal.
-	_ = bus.Publish(ctx, events.Event{Type: EventTypeBudgetExceeded, Identity: who, Tool: f.name, Payload: BudgetExceededPayload{
-		Identity: who, Flow: f.name, Budget: e.Flow, Axis: e.Axis, Limit: e.Limit, Elapsed: elapsed}})
 }

@@ -47,6 +47,7 @@ const (
 // concurrent use.
 type Flow struct {
 	name     string
+	digest   string
 	def      *Definition
 	graph    *graph
 	runner   Runner
@@ -71,10 +72,12 @@ type node struct {
 	edges   []edge
 	sources int // edges into it
 	nested  *Flow
-	spare   int // the node of OnError, or -1
-	undo    int // or -1
-	known   bool
+	spare   int  // the node of OnError, or -1
+	undo    int  // or -1
+	known   bool // what follows is
 	effects tools.SideEffect
+	// composed says that the tool makes calls of its own.
+	composed bool
 }
 
 type edge struct {
@@ -113,6 +116,9 @@ func compose(ctx context.Context, given *Definition, opts *Options, depth int) (
 	f := &Flow{name: def.Name, def: &def, graph: g, runner: opts.Runner, recorder: opts.Recorder, budget: def.Budget, limit: def.Parallel}
 	if f.limit == 0 {
 		f.limit = defaultParallel
+	}
+	if f.digest, err = def.digest(); err != nil {
+		return nil, def.fault("nodes", "%w", err)
 	}
 	c := &composer{ctx: ctx, flow: f, opts: opts, depth: depth, shapes: make([]expr.Shape, len(def.Nodes))}
 	return f, c.compose()
@@ -329,7 +335,7 @@ func (c *composer) tool(i int, n *node) (want, result expr.Shape, err error) {
 		return want, result, def.fault(at+".tool", "%w: %q", tools.ErrToolNotFound, n.Tool)
 	}
 	c.flow.parts = append(c.flow.parts, tool)
-	n.known, n.effects = true, tool.SideEffects
+	n.known, n.effects, n.composed = true, tool.SideEffects, tool.Transport == tools.TransportFlow
 	return c.shapesOf(at, tool.ArgsSchema, tool.OutSchema)
 }
 

@@ -26,6 +26,9 @@ var (
 	ErrCanceled = errors.New("flow: the run was cancelled")
 	// ErrRunNotFound: the caller has no run of that id.
 	ErrRunNotFound = errors.New("flow: run not found")
+	// ErrNotResumable: a run cannot go on: it goes on already, it came to its
+	// end, or its flow is another one now.
+	ErrNotResumable = errors.New("flow: the run cannot be resumed")
 )
 
 // Definition is a graph of nodes.

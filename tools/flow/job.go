@@ -21,6 +21,7 @@ type outcome struct {
 	skipped  bool
 	ran      bool
 	attempts int
+	elapsed  time.Duration
 }
 
 // job is a node with all that it is given, so that it runs apart from its run.
@@ -92,8 +93,10 @@ func (j *job) fill(values map[string]any) error {
 }
 
 // do runs the job.
-func (j *job) do(ctx context.Context) outcome {
-	o := outcome{node: j.at, of: j.of, ran: true}
+func (j *job) do(ctx context.Context) (o outcome) {
+	began := time.Now()
+	defer func() { o.elapsed = time.Since(began) }()
+	o = outcome{node: j.at, of: j.of, ran: true}
 	if err := j.pay(); err != nil {
 		o.err = err
 		return o
@@ -214,7 +217,7 @@ func (j *job) repeatable(err error) bool {
 	if te, ok := errors.AsType[*tools.Error](err); ok {
 		return te.Retryable && !te.OutcomeUnknown
 	}
-	return j.node.Func != nil || j.node.effects == tools.SideEffectPure || j.node.effects == tools.SideEffectRead
+	return j.node.Func != nil || j.node.harmless()
 }
 
 // errNodeTimeout is why an attempt ended that took longer than its node allows.
@@ -248,7 +251,7 @@ func (j *job) call(ctx context.Context, inputs any) (any, error) {
 			return nil, err
 		}
 	}
-	value, err := j.r.f.runner.Run(ctx, j.node.Tool, given)
+	value, err := j.r.f.runner.Run(j.r.told.Within(ctx, j.of, j.r.f.nodes[j.of].ID), j.node.Tool, given)
 	if err != nil {
 		return nil, err
 	}

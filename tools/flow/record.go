@@ -4,9 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/toolcrib/toolcrib/identity"
@@ -27,18 +24,38 @@ type Recorder interface {
 
 // Loader is a Recorder from which runs can be resumed. Load returns the run of
 // that id which belongs to the caller on ctx, and the last record of each node;
-// the error is ErrRunNotFound if there is none.
+// the error is ErrRunNotFound if there is none, and ErrNotResumable for one that
+// goes on or came to its end.
 type Loader interface {
 	Load(ctx context.Context, runID string) (Run, []NodeRecord, error)
 }
 
+// Runs is a Recorder whose runs can be looked at, cancelled and resumed. A caller
+// reaches those of its own tenant and user.
+type Runs interface {
+	Recorder
+	Loader
+	// List returns the caller's runs, the latest first, without inputs and nodes.
+	List(ctx context.Context) ([]RunState, error)
+	// Get returns one of the caller's runs, or ErrRunNotFound.
+	Get(ctx context.Context, runID string) (RunState, error)
+	// Cancel ends one of the caller's runs. A run that ended already stays as it
+	// is.
+	Cancel(ctx context.Context, runID string) error
+}
+
 // Run is one run of a flow.
 type Run struct {
-	ID       string             `json:"id"`
-	Flow     string             `json:"flow"`
+	ID   string `json:"id"`
+	Flow string `json:"flow"`
+	// Digest identifies the definition that runs.
+	Digest string `json:"digest"`
+	// Parent is the run that made this one, or empty.
+	Parent   string             `json:"parent,omitempty"`
 	Identity identity.Quadruple `json:"-"`
 	Inputs   json.RawMessage    `json:"inputs"`
-	Began    time.Time          `json:"began"`
+	// Began is when the run began at first, also of one that was resumed.
+	Began time.Time `json:"began"`
 	// Cancel ends the run with ErrCanceled. It is nil of a run that is not in
 	// this process.
 	Cancel func() `json:"-"`
@@ -53,6 +70,7 @@ const (
 	Done    Status = "done"
 	Skipped Status = "skipped" // it failed and the flow went on without it
 	Failed  Status = "failed"
+	Undone  Status = "undone" // it was done, and another node undid it
 )
 
 // NodeRecord is what became of a node.
@@ -62,207 +80,49 @@ type NodeRecord struct {
 	Ran    string `json:"ran"`
 	Status Status `json:"status"`
 	// Value is what a node gave that is done.
-	Value    json.RawMessage `json:"value,omitempty"`
-	Error    string          `json:"error,omitempty"`
-	Attempts int             `json:"attempts,omitempty"`
-	At       time.Time       `json:"at"`
+	Value json.RawMessage `json:"value,omitempty"`
+	Error string          `json:"error,omitempty"`
+	// Unknown says that the node failed and may have left effects.
+	Unknown  bool      `json:"outcome_unknown,omitempty"`
+	Attempts int       `json:"attempts,omitempty"`
+	At       time.Time `json:"at"`
 }
 
-// DefaultKeep is how many ended runs a Log keeps of each user.
-const DefaultKeep = 100
+// RunStatus is how a run is doing.
+type RunStatus string
 
-// LogOptions tune a Log.
-type LogOptions struct {
-	// Keep is how many ended runs are kept of each user; DefaultKeep when it is
-	// 0.
-	Keep int
-}
+// The RunStatus values.
+const (
+	RunRunning  RunStatus = "running"
+	RunDone     RunStatus = "done"
+	RunFailed   RunStatus = "failed"
+	RunCanceled RunStatus = "cancelled"
+	// RunInterrupted: the process that ran it ended before the run did.
+	RunInterrupted RunStatus = "interrupted"
+)
 
-// Log is a Recorder in this process: runs can be looked at, cancelled, and, after
-// a failure, resumed. A caller reaches those of its own tenant and user.
-type Log struct {
-	keep int
-	mu   sync.Mutex
-	runs map[owner]map[string]*entry
-	by   map[string]owner // of the run ids
-}
-
-// owner is whose runs are kept together.
-type owner struct{ tenant, user string }
-
-func ownerOn(ctx context.Context) owner {
-	id, _ := identity.From(ctx)
-	return owner{id.TenantID, id.UserID}
-}
-
-type entry struct {
-	run   Run
-	nodes []NodeRecord
-	ended time.Time
-	err   error
-}
-
-// NewLog returns an empty log. Nil options are the defaults.
-func NewLog(opts *LogOptions) *Log {
-	if opts == nil {
-		opts = &LogOptions{}
-	}
-	return &Log{keep: cmp.Or(opts.Keep, DefaultKeep), runs: map[owner]map[string]*entry{}, by: map[string]owner{}}
-}
-
-// Begin implements Recorder.
-func (l *Log) Begin(_ context.Context, r Run) error {
-	who := owner{r.Identity.TenantID, r.Identity.UserID}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if have, ok := l.by[r.ID]; ok && have != who {
-		return fmt.Errorf("%w: %q", ErrRunNotFound, r.ID)
-	}
-	if l.runs[who] == nil {
-		l.runs[who] = map[string]*entry{}
-	}
-	e := &entry{run: r}
-	if old := l.runs[who][r.ID]; old != nil {
-		if old.ended.IsZero() {
-			return fmt.Errorf("flow: the run %q goes on already", r.ID)
-		}
-		e.nodes = old.nodes
-	}
-	l.runs[who][r.ID], l.by[r.ID] = e, who
-	l.drop(who)
-	return nil
-}
-
-// drop forgets the oldest ended runs beyond those that are kept.
-func (l *Log) drop(who owner) {
-	var ended []*entry
-	for _, e := range l.runs[who] {
-		if !e.ended.IsZero() {
-			ended = append(ended, e)
-		}
-	}
-	if len(ended) <= l.keep {
-		return
-	}
-	slices.SortFunc(ended, func(a, b *entry) int { return a.ended.Compare(b.ended) })
-	for _, e := range ended[:len(ended)-l.keep] {
-		delete(l.runs[who], e.run.ID)
-		delete(l.by, e.run.ID)
-	}
-}
-
-func (l *Log) entry(runID string) (*entry, error) {
-	if e := l.runs[l.by[runID]][runID]; e != nil {
-		return e, nil
-	}
-	return nil, fmt.Errorf("%w: %q", ErrRunNotFound, runID)
-}
-
-// Node implements Recorder.
-func (l *Log) Node(_ context.Context, runID string, n NodeRecord) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e, err := l.entry(runID)
-	if err != nil {
-		return err
-	}
-	for i := range e.nodes {
-		if e.nodes[i].Node == n.Node {
-			e.nodes[i] = n
-			return nil
-		}
-	}
-	e.nodes = append(e.nodes, n)
-	return nil
-}
-
-// End implements Recorder.
-func (l *Log) End(_ context.Context, runID string, err error) error {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e, missing := l.entry(runID)
-	if missing != nil {
-		return missing
-	}
-	e.ended, e.err, e.run.Cancel = time.Now(), err, nil
-	return nil
-}
-
-// Load implements Loader.
-func (l *Log) Load(ctx context.Context, runID string) (Run, []NodeRecord, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.runs[ownerOn(ctx)][runID]
-	if e == nil {
-		return Run{}, nil, fmt.Errorf("%w: %q", ErrRunNotFound, runID)
-	}
-	if e.ended.IsZero() || e.err == nil {
-		return Run{}, nil, fmt.Errorf("flow: the run %q did not fail, so that there is nothing to resume", runID)
-	}
-	return e.run, slices.Clone(e.nodes), nil
-}
-
-// RunState is a run as a Log shows it.
+// RunState is a run as it is shown.
 type RunState struct {
 	Run
-	Nodes []NodeRecord `json:"nodes"`
-	// Ended is zero while the run goes on.
+	Status RunStatus    `json:"status"`
+	Nodes  []NodeRecord `json:"nodes,omitempty"`
+	// Ended is zero while the run goes on, and of one that was interrupted.
 	Ended time.Time `json:"ended,omitzero"`
 	Error string    `json:"error,omitempty"`
 }
 
-// List returns the caller's runs, the latest first.
-func (l *Log) List(ctx context.Context) []RunState {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	list := []RunState{}
-	for _, e := range l.runs[ownerOn(ctx)] {
-		list = append(list, e.state())
+// StatusOf is how a run did that ended with err.
+func StatusOf(err error) RunStatus {
+	switch {
+	case err == nil:
+		return RunDone
+	case canceled(err):
+		return RunCanceled
 	}
-	slices.SortFunc(list, func(a, b RunState) int {
-		return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(a.ID, b.ID))
-	})
-	return list
+	return RunFailed
 }
 
-func (e *entry) state() RunState {
-	s := RunState{Run: e.run, Nodes: slices.Clone(e.nodes), Ended: e.ended}
-	if e.err != nil {
-		s.Error = e.err.Error()
-	}
-	return s
+// Latest orders runs, the latest first.
+func Latest(a, b RunState) int {
+	return cmp.Or(b.Began.Compare(a.Began), cmp.Compare(a.ID, b.ID))
 }
-
-// Get returns one of the caller's runs, or ErrRunNotFound.
-func (l *Log) Get(ctx context.Context, runID string) (RunState, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	e := l.runs[ownerOn(ctx)][runID]
-	if e == nil {
-		return RunState{}, fmt.Errorf("%w: %q", ErrRunNotFound, runID)
-	}
-	return e.state(), nil
-}
-
-// Cancel ends one of the caller's runs. A run that ended already stays as it is.
-func (l *Log) Cancel(ctx context.Context, runID string) error {
-	l.mu.Lock()
-	e := l.runs[ownerOn(ctx)][runID]
-	var cancel func()
-	if e != nil {
-		cancel = e.run.Cancel
-	}
-	l.mu.Unlock()
-	if e == nil {
-		return fmt.Errorf("%w: %q", ErrRunNotFound, runID)
-	}
-	if cancel != nil {
-		cancel()
-	}
-	return nil
-}
-
-var _ interface {
-	Recorder
-	Loader
-} = (*Log)(nil)

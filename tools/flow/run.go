@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/toolcrib/toolcrib/exec"
 	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/internal/expr"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
@@ -39,11 +40,13 @@ func (f *Flow) Run(ctx context.Context, inputs json.RawMessage) (any, error) {
 
 // Resume goes on with a run that was recorded and did not end: nodes that had
 // finished are not run again. A node that had begun and may have had an effect
-// ends the run with tools.ErrOutcomeUnknown. The recorder must be a [Loader].
+// ends the run with tools.ErrOutcomeUnknown. The recorder must be a [Loader]. The
+// error is ErrRunNotFound for a run that the caller does not have, and
+// ErrNotResumable for one that cannot go on.
 func (f *Flow) Resume(ctx context.Context, runID string) (any, error) {
 	loader, ok := f.recorder.(Loader)
 	if !ok {
-		return nil, fmt.Errorf("%w: the recorder of %q cannot load runs", ErrRunNotFound, f.name)
+		return nil, fmt.Errorf("%w: the recorder of %q cannot load runs", ErrNotResumable, f.name)
 	}
 	begun, nodes, err := loader.Load(ctx, runID)
 	if err != nil {
@@ -52,9 +55,16 @@ func (f *Flow) Resume(ctx context.Context, runID string) (any, error) {
 	if begun.Flow != f.name {
 		return nil, fmt.Errorf("%w: %q is a run of %q", ErrRunNotFound, runID, begun.Flow)
 	}
+	if begun.Digest != f.digest {
+		return nil, fmt.Errorf("%w: %q has changed since the run %q began", ErrNotResumable, f.name, runID)
+	}
+	if nodes == nil {
+		nodes = []NodeRecord{}
+	}
 	return f.start(ctx, runID, begun.Inputs, nodes)
 }
 
+// start runs the flow; before are the records of a run that is resumed, or nil.
 func (f *Flow) start(ctx context.Context, id string, inputs json.RawMessage, before []NodeRecord) (any, error) {
 	if len(inputs) == 0 {
 		inputs = json.RawMessage("{}")
@@ -67,17 +77,26 @@ func (f *Flow) start(ctx context.Context, id string, inputs json.RawMessage, bef
 		return nil, fmt.Errorf("%w of %q: %w", ErrInvalidInputs, f.name, err)
 	}
 	m := newMeter(ctx, f)
-	limited, stop := timeout(context.WithValue(ctx, meterKey{}, m), f.budget.Deadline, m.deadline())
+	inner, err := exec.Nested(context.WithValue(ctx, meterKey{}, m))
+	if err != nil {
+		return nil, err
+	}
+	parent, _ := ctx.Value(runKey{}).(string)
+	limited, stop := timeout(context.WithValue(inner, runKey{}, id), f.budget.Deadline, m.deadline())
 	defer stop()
 	limited, cancel := context.WithCancelCause(limited)
 	defer cancel(nil)
 	r := newRun(f, id, limited, m, bound)
-	r.outer, r.cancel = ctx, cancel
+	r.outer, r.cancel, r.parent, r.teller = ctx, cancel, parent, newTeller(ctx)
+	r.told = exec.NewProgress(ctx, len(f.graph.order))
 	if err := r.remember(before); err != nil {
 		return nil, err
 	}
 	return r.recorded(inputs)
 }
+
+// runKey is where a context holds the id of the run that its calls belong to.
+type runKey struct{}
 
 // run is one run of a flow. All but its jobs belong to one goroutine.
 type run struct {
@@ -96,10 +115,14 @@ type run struct {
 	running        int
 	settled        chan outcome
 	completed      []int
-	progress       int
 	exited         bool
 	failed         error
 	undo           bool
+	unknown        []error // outcomes that nobody knows, of nodes that the end cut off
+	ran            int     // how many nodes
+	parent         string  // the run that this one is part of, or empty
+	teller         teller
+	told           *exec.Progress
 
 	before map[string]NodeRecord // of a run that is resumed
 }
@@ -123,30 +146,55 @@ func (r *run) remember(list []NodeRecord) error {
 	}
 	for _, n := range r.f.nodes {
 		rec, known := r.before[n.ID]
-		harmless := n.known && (n.effects == tools.SideEffectPure || n.effects == tools.SideEffectRead)
-		if known && rec.Status == Started && !harmless && n.Ask == nil {
+		switch {
+		case !known:
+		case rec.Status == Started && !n.harmless():
 			return &NodeError{r.f.name, n.ID, fmt.Errorf("%w: the run ended while the node ran", tools.ErrOutcomeUnknown)}
+		case rec.Unknown:
+			return &NodeError{r.f.name, n.ID, fmt.Errorf("%w: %s", tools.ErrOutcomeUnknown, rec.Error)}
 		}
 	}
 	return nil
+}
+
+// harmless reports whether the node can run twice as well as once. To ask twice is
+// no harm.
+func (n *node) harmless() bool {
+	return n.Ask != nil || n.known && (n.effects == tools.SideEffectPure || n.effects == tools.SideEffectRead)
+}
+
+// leaves reports whether a failure of the node leaves effects that nobody knows
+// of: those of a call without an answer, and, of a node that makes several calls,
+// those of the calls before the one that failed.
+func (n *node) leaves(err error) bool {
+	return errors.Is(err, tools.ErrOutcomeUnknown) || !n.harmless() && (n.items != nil || n.nested != nil || n.composed)
 }
 
 // recorded runs the run between the recorder's Begin and End.
 func (r *run) recorded(inputs json.RawMessage) (any, error) {
 	rec := r.f.recorder
 	if rec == nil {
-		return r.all()
+		return r.announced()
 	}
 	who, _ := identity.QuadrupleFrom(r.outer)
-	begun := Run{ID: r.id, Flow: r.f.name, Identity: who, Inputs: inputs, Began: r.began, Cancel: func() { r.cancel(ErrCanceled) }}
+	begun := Run{ID: r.id, Flow: r.f.name, Digest: r.f.digest, Parent: r.parent, Identity: who, Inputs: inputs, Began: r.began,
+		Cancel: func() { r.cancel(ErrCanceled) }}
 	if err := rec.Begin(r.outer, begun); err != nil {
 		return nil, fmt.Errorf("flow: recording a run of %q: %w", r.f.name, err)
 	}
-	value, err := r.all()
+	value, err := r.announced()
 	// The end is recorded also for a caller that went away.
 	if recErr := rec.End(context.WithoutCancel(r.outer), r.id, err); recErr != nil {
 		err = errors.Join(err, fmt.Errorf("flow: recording the end of a run of %q: %w", r.f.name, recErr))
 	}
+	return value, err
+}
+
+// announced runs the run between the events of its start and its end.
+func (r *run) announced() (any, error) {
+	r.tellStarted()
+	value, err := r.all()
+	r.tellEnd(err)
 	return value, err
 }
 
@@ -180,13 +228,14 @@ func (r *run) all() (any, error) {
 
 // broken finishes a run that failed.
 func (r *run) broken() error {
-	if e, ok := errors.AsType[*BudgetError](r.failed); ok {
-		publishExceeded(r.outer, r.f, e, time.Since(r.began))
+	err := r.failed
+	if len(r.unknown) > 0 && !errors.Is(err, tools.ErrOutcomeUnknown) {
+		err = errors.Join(append([]error{err}, r.unknown...)...)
 	}
 	if !r.undo {
-		return r.failed
+		return err
 	}
-	return errors.Join(r.failed, r.compensate())
+	return errors.Join(err, r.compensate())
 }
 
 // fail ends the run with its first failure, and what runs with it.
@@ -234,9 +283,13 @@ func (r *run) begin(i, of int, failure error) {
 func (r *run) take(o outcome) {
 	if o.ran {
 		r.running--
+		r.ran++
+	}
+	if errors.Is(o.err, tools.ErrOutcomeUnknown) && (r.failed != nil || r.ctx.Err() != nil) {
+		r.unknown = append(r.unknown, &NodeError{r.f.name, r.f.nodes[o.node].ID, o.err})
 	}
 	if r.failed != nil {
-		r.record(o, Failed)
+		r.cutOff(o)
 		return
 	}
 	if o.err == nil {
@@ -244,6 +297,18 @@ func (r *run) take(o outcome) {
 		return
 	}
 	r.handle(o)
+}
+
+// cutOff records a node that was over after the run had failed. One that came to
+// its end nevertheless is done, and is undone with the others.
+func (r *run) cutOff(o outcome) {
+	if o.err != nil || !o.ran {
+		r.record(o, Failed)
+		return
+	}
+	r.results[r.f.nodes[o.of].ID] = o.value
+	r.completed = append(r.completed, o.of)
+	r.record(o, Done)
 }
 
 // handle does what a node says about its failure.
@@ -290,7 +355,7 @@ func (r *run) complete(o outcome) {
 		return
 	}
 	r.exited = r.exited || n.ID == r.f.def.Exit
-	r.settle(n.ID)
+	r.told.Settle(o.of, n.ID)
 	for _, e := range n.edges {
 		holds := true
 		if e.when != nil {
@@ -325,28 +390,25 @@ func (r *run) resolve(to int, holds bool) {
 			r.push(e.to)
 			continue
 		}
-		r.settle(n.ID)
+		r.told.Settle(e.to, n.ID)
 		for _, next := range n.edges {
 			stack = append(stack, settledEdge{next.to, false})
 		}
 	}
 }
 
-// settle tells the caller how far the run is.
-func (r *run) settle(id string) {
-	r.progress++
-	// A caller that does not listen misses nothing that it waits for.
-	_ = tools.Progress(r.outer, float64(r.progress), float64(len(r.f.graph.order)), id)
-}
-
 // record keeps what became of a node, and reports whether the run goes on.
 func (r *run) record(o outcome, status Status) bool {
-	if r.f.recorder == nil || !o.ran {
+	if !o.ran {
+		return true
+	}
+	r.tellNode(&o, status)
+	if r.f.recorder == nil {
 		return true
 	}
 	rec := NodeRecord{Node: r.f.nodes[o.of].ID, Ran: r.f.nodes[o.node].ID, Status: status, Attempts: o.attempts, At: time.Now()}
 	if o.err != nil {
-		rec.Error = o.err.Error()
+		rec.Error, rec.Unknown = o.err.Error(), r.f.nodes[o.node].leaves(o.err)
 	}
 	if status == Done {
 		enc, err := json.Marshal(o.value)
@@ -383,8 +445,9 @@ func (r *run) compensate() error {
 			o := j.do(ctx)
 			err = o.err
 			o.of = n.undo
-			if !r.record(o, map[bool]Status{true: Done, false: Failed}[err == nil]) {
-				failures = append(failures, r.failed)
+			r.record(o, map[bool]Status{true: Done, false: Failed}[err == nil])
+			if err == nil {
+				r.record(outcome{node: i, of: i, ran: true}, Undone)
 			}
 		}
 		if err != nil {

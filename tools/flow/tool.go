@@ -53,15 +53,29 @@ func whole(parts []tools.Tool) tools.Tool {
 }
 
 func (f *Flow) invoke(ctx context.Context, args json.RawMessage) (tools.ToolResult, error) {
-	value, err := f.Run(ctx, args)
+	run := f.Run
+	if id, ok := ctx.Value(resumeKey{}).(string); ok && id != "" {
+		ctx = Resuming(ctx, "") // which flows inside this one are not
+		run = func(ctx context.Context, _ json.RawMessage) (any, error) { return f.Resume(ctx, id) }
+	}
+	value, err := run(ctx, args)
 	if err != nil {
-		return tools.ToolResult{}, err
+		return tools.ToolResult{}, exec.Failure(err)
 	}
 	enc, err := encode(value)
 	if err != nil {
 		return tools.ToolResult{}, fmt.Errorf("flow: the output of %q: %w", f.name, err)
 	}
 	return tools.ToolResult{Value: enc}, nil
+}
+
+type resumeKey struct{}
+
+// Resuming returns a context on which the call of a flow's tool goes on with a run
+// in place of beginning one. The arguments of the call must be the inputs of the
+// run, so that whatever guards the tool decides about the same call again.
+func Resuming(ctx context.Context, runID string) context.Context {
+	return context.WithValue(ctx, resumeKey{}, runID)
 }
 
 // RegisterAsTool puts the flow into a catalog.
