@@ -49,7 +49,10 @@ type Bounder struct {
 	bounds Bounds
 }
 
-var _ tools.Sink = (*Bounder)(nil)
+var (
+	_ tools.Sink      = (*Bounder)(nil)
+	_ tools.Retractor = (*Bounder)(nil)
+)
 
 // Bounder returns a bounder that keeps in s what is heavy.
 func (s *Store) Bounder(bounds *Bounds) *Bounder {
@@ -77,6 +80,9 @@ func (b *Bounder) Store() *Store { return b.store }
 func (b *Bounder) Offload(ctx context.Context, about tools.Offload, r io.Reader) (tools.ArtifactRef, error) {
 	return b.store.Offload(ctx, about, r)
 }
+
+// Retract implements tools.Retractor.
+func (b *Bounder) Retract(ctx context.Context, ref string) error { return b.store.Retract(ctx, ref) }
 
 // Bound returns a result that is not larger than the threshold, for the caller
 // on ctx. What is heavy is stored; a preview and a reference to it stand in its
@@ -207,12 +213,21 @@ func (w *bounding) size() int {
 // to, rather than reads.
 func (p *part) isMedia() bool { return p.block.Type == "image" || p.block.Type == "audio" }
 
-// explainArtifacts shows what drivers have stored already, where no text of the
-// result speaks of it.
+// explainArtifacts shows what drivers have stored already: in the place of the
+// links that stand for it, or at the end where no text of the result speaks of it.
 func (w *bounding) explainArtifacts() {
+	if w.given == 0 {
+		return
+	}
+	preview := min(w.bounds.Preview, max(w.bounds.Threshold/2/w.given, minPreview))
 	for _, ref := range w.res.Artifacts {
-		if !w.mentions(ref.Ref) {
-			w.parts = append(w.parts, part{kept: true, text: w.glimpse(ref, w.bounds.Preview)})
+		link := ref.Link()
+		at := slices.IndexFunc(w.parts, func(p part) bool { return bytes.Equal(p.block.JSON, link.JSON) })
+		switch {
+		case at >= 0:
+			w.parts[at].kept, w.parts[at].text, w.dirty = true, w.glimpse(ref, preview), true
+		case !w.mentions(ref.Ref):
+			w.parts = append(w.parts, part{kept: true, text: w.glimpse(ref, preview)})
 			w.dirty = true
 		}
 	}

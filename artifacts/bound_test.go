@@ -267,9 +267,33 @@ func TestBoundExplainsArtifacts(t *testing.T) {
 	if diff := cmp.Diff(out, again); diff != "" {
 		t.Errorf("a bounded result changed: %s", diff)
 	}
+	kept := text("before")
+	kept.Content = append(kept.Content, stored.Link(), tools.TextContent("after"))
+	kept.Artifacts = []tools.ArtifactRef{stored}
+	between := f.bound(t, nil, kept)
+	if len(between.Content) != 3 || between.Content[2].Type != "text" {
+		t.Fatalf("%d blocks: %.300s", len(between.Content), between.Text())
+	}
+	if shown, _ := between.Content[1].Text(); !strings.HasPrefix(shown, `{"kind":"list"`) || !strings.Contains(shown, stored.Ref) || len(between.Artifacts) != 1 {
+		t.Errorf("in the place of a link: %.300q", shown)
+	}
 	foreign := f.bound(t, nil, tools.ToolResult{Artifacts: []tools.ArtifactRef{{Ref: "art-elsewhere", MIME: "text/plain", SizeBytes: 9}}})
 	if !strings.Contains(foreign.Text(), `[9 bytes of text/plain are kept as an artifact`) {
 		t.Errorf("of another store: %q", foreign.Text())
+	}
+}
+
+// Many that are stored are shown in less each.
+func TestBoundExplainsManyArtifacts(t *testing.T) {
+	f := newFixture(t, artifacts.Options{})
+	var res tools.ToolResult
+	for range 33 {
+		stored := f.put(t, ada(t), strings.Repeat("a line of text\n", 1000), artifacts.Meta{MIME: "text/plain"}).Artifact()
+		res.Artifacts, res.Content = append(res.Artifacts, stored), append(res.Content, stored.Link())
+	}
+	out := f.bound(t, nil, res)
+	if shown := out.Text(); len(shown) > artifacts.DefaultThreshold || len(out.Content) != 33 || strings.Count(shown, "a line of text") < 33 || len(out.Artifacts) != 33 {
+		t.Errorf("%d blocks, %d bytes, %d artifacts", len(out.Content), len(shown), len(out.Artifacts))
 	}
 }
 

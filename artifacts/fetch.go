@@ -18,7 +18,7 @@ import (
 const FetchTool = "artifact_fetch"
 
 // uriScheme stands before a ref where MCP links to it. Models copy it with the ref.
-const uriScheme = "artifact://"
+const uriScheme = tools.ArtifactScheme
 
 // Limits of Fetch.
 const (

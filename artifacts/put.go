@@ -62,6 +62,9 @@ func (s *Store) Offload(ctx context.Context, about tools.Offload, r io.Reader) (
 	return info.Artifact(), nil
 }
 
+// Retract implements tools.Retractor.
+func (s *Store) Retract(ctx context.Context, ref string) error { return s.Delete(ctx, ref) }
+
 // draft makes the record of a new artifact.
 func (s *Store) draft(id identity.Identity, meta Meta) (*record, error) {
 	scope := meta.Scope

@@ -15,10 +15,6 @@ import (
 	"github.com/toolcrib/toolcrib/view"
 )
 
-// artifactScheme begins the URI of an artifact as a resource. Its query may say
-// from which byte on to read, and how many bytes.
-const artifactScheme = "artifact://"
-
 // Members of the _meta of a read artifact, when more of it follows.
 const (
 	metaNextOffset = "toolcrib/next_offset"
@@ -50,20 +46,15 @@ func link(res *tools.ToolResult) {
 	res.Wire = nil
 	content := append([]tools.Content(nil), res.Content...)
 	for _, a := range res.Artifacts {
-		raw := rawjson.AppendQuoted([]byte(`{"type":"resource_link","uri":`), artifactScheme+a.Ref)
-		raw = rawjson.AppendQuoted(append(raw, `,"name":`...), a.Ref)
-		if a.MIME != "" {
-			raw = rawjson.AppendQuoted(append(raw, `,"mimeType":`...), a.MIME)
-		}
-		raw = strconv.AppendInt(append(raw, `,"size":`...), a.SizeBytes, 10)
-		content = append(content, tools.Content{Type: "resource_link", JSON: append(raw, '}')})
+		content = append(content, a.Link())
 	}
 	res.Content = content
 }
 
-// artifactURI reads the URI of an artifact. It is false for one of anything else.
+// artifactURI reads the URI of an artifact, whose query may say from which byte on
+// to read, and how many bytes. It is false for a URI of anything else.
 func artifactURI(uri string) (args artifacts.FetchArgs, ok bool, err error) {
-	rest, ok := strings.CutPrefix(uri, artifactScheme+artifacts.RefPrefix)
+	rest, ok := strings.CutPrefix(uri, tools.ArtifactScheme+artifacts.RefPrefix)
 	if !ok {
 		return args, false, nil
 	}

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strconv"
+	"time"
+
+	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
 // Sink keeps content that is too large to travel in a result. An entrance whose
@@ -12,6 +16,27 @@ type Sink interface {
 	// Offload reads r to its end and keeps what it read for the caller on ctx.
 	// When it fails, nothing is kept. It does not hold the content in memory.
 	Offload(ctx context.Context, about Offload, r io.Reader) (ArtifactRef, error)
+}
+
+// A Retractor is a Sink that can take back what it keeps for the caller on ctx,
+// before anybody was told of it.
+type Retractor interface {
+	Retract(ctx context.Context, ref string) error
+}
+
+// ArtifactScheme begins the URI of an artifact; its ref follows.
+const ArtifactScheme = "artifact://"
+
+// Link returns a block that stands for an artifact in the place of the content
+// that it keeps.
+func (a ArtifactRef) Link() Content {
+	raw := rawjson.AppendQuoted([]byte(`{"type":"resource_link","uri":`), ArtifactScheme+a.Ref)
+	raw = rawjson.AppendQuoted(append(raw, `,"name":`...), a.Ref)
+	if a.MIME != "" {
+		raw = rawjson.AppendQuoted(append(raw, `,"mimeType":`...), a.MIME)
+	}
+	raw = strconv.AppendInt(append(raw, `,"size":`...), a.SizeBytes, 10)
+	return Content{Type: "resource_link", JSON: append(raw, '}')}
 }
 
 // Offload says what is to be kept.
@@ -58,6 +83,26 @@ func (c *Call) Offload(ctx context.Context, about Offload, r io.Reader) (Artifac
 	}
 	return c.sink.Offload(ctx, about, r)
 }
+
+// Retract takes back what Offload kept, for a driver that makes no result of it.
+// What the caller's sink cannot take back goes when it expires.
+func (c *Call) Retract(ctx context.Context, refs ...ArtifactRef) error {
+	r, ok := c.Sink().(Retractor)
+	if !ok {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), retractTime)
+	defer cancel()
+	var faults []error
+	for _, ref := range refs {
+		faults = append(faults, r.Retract(ctx, ref.Ref))
+	}
+	return errors.Join(faults...)
+}
+
+// retractTime bounds how long the end of a call waits until nothing is left of
+// it.
+const retractTime = 10 * time.Second
 
 // OffloadBytes is the size above which drivers keep content aside, unless they
 // are told otherwise. It is far above the size at which an entrance bounds what

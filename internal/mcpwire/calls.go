@@ -16,14 +16,17 @@ type call struct {
 	opts   *CallOptions
 	mail   *mailbox // nil: notifications are delivered where they are read
 
-	done   chan struct{} // closed when answer or err is there
+	done   chan struct{} // closed when answer, long or err is there
 	answer Frame
+	long   *spool // an answer that is too long for memory; guarded by calls.mu
 	err    error
 
 	abort func() // ends whatever still reads for this call; guarded by calls.mu
 
 	mu   sync.Mutex // held while a notification is delivered
 	over bool       // the caller has left
+
+	forgotten bool // guarded by calls.mu
 }
 
 func (c *call) wireID() ID { return ID(strconv.FormatInt(c.id, 10)) }
@@ -69,6 +72,7 @@ type calls struct {
 	closed error
 
 	dropped atomic.Int64 // answers to no open call
+	long    atomic.Int64 // open calls that take long answers
 }
 
 // add opens a call under a new id, or says why the connection takes none.
@@ -92,7 +96,10 @@ func (t *calls) add(c *call) error {
 func (t *calls) forget(c *call) {
 	t.mu.Lock()
 	delete(t.open, c.id)
+	c.forgotten = true
+	long := c.long
 	t.mu.Unlock()
+	long.close()
 	c.mu.Lock()
 	c.over = true
 	c.mu.Unlock()
@@ -123,6 +130,29 @@ func (t *calls) finishOwn(c *call, f Frame) {
 	c.abort = nil
 	t.mu.Unlock()
 	t.end(c, func(c *call) { c.answer = f })
+}
+
+// finishLong hands a call its answer on the disk, which it closes when it is
+// forgotten. It is false for a call that is over already. own says that the
+// answer came on the call's own stream.
+func (t *calls) finishLong(c *call, p *spool, own bool) bool {
+	t.mu.Lock()
+	if c.forgotten || c.finished() {
+		t.mu.Unlock()
+		t.dropped.Add(1)
+		return false
+	}
+	abort := c.abort
+	if own {
+		c.abort, abort = nil, nil
+	}
+	c.long = p
+	close(c.done)
+	t.mu.Unlock()
+	if abort != nil {
+		abort()
+	}
+	return true
 }
 
 // fail ends one call without an answer.

@@ -40,6 +40,12 @@ type ClientOptions struct {
 
 	// MaxMessageBytes limits one message, [DefaultMaxMessageBytes] by default.
 	MaxMessageBytes int64
+	// Scratch, where not nil, takes in answers with more than LongBytes bytes
+	// while there are calls with CallOptions.Long. They are bounded by it, and not
+	// by MaxMessageBytes.
+	Scratch *Scratch
+	// LongBytes is 256 KiB by default.
+	LongBytes int64
 	// Logger hears of what the peer does wrong; nil is silent.
 	Logger *slog.Logger
 }
@@ -61,15 +67,24 @@ func (o *ClientOptions) withDefaults() ClientOptions {
 	if out.MaxMessageBytes <= 0 {
 		out.MaxMessageBytes = DefaultMaxMessageBytes
 	}
+	if out.LongBytes <= 0 {
+		out.LongBytes = defaultLong
+	}
 	if out.Logger == nil {
 		out.Logger = slog.New(slog.DiscardHandler)
 	}
 	return out
 }
 
+const defaultLong = 256 << 10
+
 // CallOptions are what one call adds. The functions are called one at a time,
 // and never after Call has returned.
 type CallOptions struct {
+	// Long takes in a result that is too long for memory, where the connection
+	// has a Scratch, and returns what Call is to return. It is called by Call
+	// itself, so that what it waits for holds up nobody else.
+	Long func(r *LongResult) (json.RawMessage, error)
 	// Progress receives the params of the notifications/progress of this call.
 	// The progressToken in them is the connection's own.
 	Progress func(params json.RawMessage)
@@ -238,6 +253,10 @@ func (c *Client) callAs(ctx context.Context, method string, params json.RawMessa
 		return nil, &CallError{Method: method, Delivery: NotDelivered, Err: err}
 	}
 	defer c.calls.forget(k)
+	if opts.Long != nil {
+		c.calls.long.Add(1)
+		defer c.calls.long.Add(-1)
+	}
 	params, err = c.stamp(params, k, as)
 	if err != nil {
 		return nil, &CallError{Method: method, Delivery: NotDelivered, Err: err}
@@ -245,6 +264,9 @@ func (c *Client) callAs(ctx context.Context, method string, params json.RawMessa
 	msg := make([]byte, 0, len(params)+len(method)+64)
 	k.params = params
 	delivery, err := c.link.call(ctx, k, AppendRequest(msg, k.wireID(), method, params))
+	if err == nil && k.long != nil {
+		return c.longOutcome(k, k.long)
+	}
 	if err == nil {
 		return k.outcome()
 	}

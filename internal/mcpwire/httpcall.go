@@ -81,9 +81,13 @@ func (l *httpLink) readAnswer(ctx context.Context, cancel context.CancelFunc, k 
 		return l.readStream(ctx, cancel, k, resp)
 	}
 	defer cancel()
-	body, err := readBody(resp, l.client.opts.MaxMessageBytes)
+	body, long, err := l.client.readBody(resp)
 	if err != nil {
 		return MaybeDelivered, err
+	}
+	if long != nil {
+		l.client.receiveLong(long, k)
+		return MaybeDelivered, nil
 	}
 	if len(body) == 0 {
 		return MaybeDelivered, fmt.Errorf("%w: HTTP %d without a body", ErrNoAnswer, resp.StatusCode)
@@ -93,12 +97,6 @@ func (l *httpLink) readAnswer(ctx context.Context, cancel context.CancelFunc, k 
 	}
 	l.client.receiveBytes(body, k)
 	return MaybeDelivered, nil
-}
-
-// readBody reads a response body of up to max bytes and closes it.
-func readBody(resp *http.Response, max int64) ([]byte, error) {
-	defer resp.Body.Close()
-	return readSized(resp.Body, resp.ContentLength, max)
 }
 
 // refused takes in a response with an error status: a JSON-RPC error in its
@@ -188,6 +186,7 @@ func (p *streamPosition) delay(failures int) time.Duration {
 // is done. The error is why the stream ended.
 func (l *httpLink) readEvents(resp *http.Response, k *call, pos *streamPosition) error {
 	r := NewEventReader(resp.Body, l.client.opts.MaxMessageBytes)
+	r.spill, r.above = l.client.spill, l.client.opts.LongBytes
 	defer r.Release()
 	for {
 		ev, err := r.Next()
@@ -200,10 +199,7 @@ func (l *httpLink) readEvents(resp *http.Response, k *call, pos *streamPosition)
 		if ev.HasRetry {
 			pos.retry = ev.Retry
 		}
-		if len(ev.Data) == 0 || (ev.Name != "" && ev.Name != "message") {
-			continue
-		}
-		l.client.receiveBytes(ev.Data, k)
+		l.client.receiveEvent(&ev, k)
 		if k != nil && k.finished() {
 			return nil
 		}

@@ -13,7 +13,17 @@ import (
 type lineReader struct {
 	br  *bufio.Reader
 	max int64
+	// spill, where not nil, says where a line of more than above bytes goes; nil
+	// leaves it in memory.
+	spill func() *spool
+	above int64
 }
+
+// errSpooled is a line that was too long for memory. Whoever gets it closes the
+// spool.
+type errSpooled struct{ message *spool }
+
+func (*errSpooled) Error() string { return "mcpwire: the message is on the disk" }
 
 // errOverlong is a line beyond the limit, which has been skipped. It had a
 // member "id", whose value is empty where it is no id, and a method if it was
@@ -49,6 +59,9 @@ func (r *lineReader) line() ([]byte, error) {
 	var whole chunks
 	for {
 		part, err := r.br.ReadSlice('\n')
+		if p := r.spilled(&whole, part); p != nil {
+			return nil, r.spool(p, &whole, part, err)
+		}
 		if int64(whole.size+len(part))-1 > r.max {
 			return nil, r.skip(&whole, part, err)
 		}
@@ -61,6 +74,45 @@ func (r *lineReader) line() ([]byte, error) {
 		}
 		whole.write(part)
 	}
+}
+
+// spilled opens the spool of a line that becomes too long for memory.
+func (r *lineReader) spilled(whole *chunks, part []byte) *spool {
+	if r.spill == nil || int64(whole.size+len(part)) <= r.above {
+		return nil
+	}
+	start := part
+	switch {
+	case len(whole.full) > 0:
+		start = whole.full[0]
+	case len(whole.last) > 0:
+		start = whole.last
+	}
+	if !startsObject(start) {
+		return nil
+	}
+	return r.spill()
+}
+
+// spool writes a line to the disk, from its beginning. One that the end of the
+// pipe cut off is no message.
+func (r *lineReader) spool(p *spool, whole *chunks, part []byte, err error) error {
+	for _, b := range whole.full {
+		p.write(b)
+	}
+	p.write(whole.last)
+	*whole = chunks{}
+	p.write(part)
+	for errors.Is(err, bufio.ErrBufferFull) {
+		part, err = r.br.ReadSlice('\n')
+		p.write(part)
+	}
+	p.end()
+	if err != nil && !(err == io.EOF && p.finder.complete()) {
+		p.close()
+		return err
+	}
+	return &errSpooled{p}
 }
 
 // skip reads past an overlong line and looks for its id on the way.
@@ -101,14 +153,23 @@ type idFinder struct {
 const maxIDLength = 256
 
 func (f *idFinder) feed(b []byte) {
-	for _, c := range b {
-		if f.inString {
-			f.stringByte(c)
-		} else {
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case !f.inString:
 			f.byte(c)
+		case f.depth == 1 || f.escaped || c == '\\':
+			f.stringByte(c)
+		default: // the text of a string inside is of no interest
+			if i = rawjson.SkipPlain(b, i); i == len(b) {
+				return
+			}
+			f.stringByte(b[i])
 		}
 	}
 }
+
+// complete reports whether every object and array that began has ended.
+func (f *idFinder) complete() bool { return f.depth == 0 && !f.inString }
 
 func (f *idFinder) stringByte(c byte) {
 	f.keep(c)

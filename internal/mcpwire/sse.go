@@ -17,6 +17,8 @@ type Event struct {
 	// Retry is the reconnection delay that the event asks for, if HasRetry.
 	Retry    time.Duration
 	HasRetry bool
+
+	spooled *spool // the data, where it was too long for memory
 }
 
 // EventReader reads server-sent events as the WHATWG standard defines them:
@@ -29,7 +31,14 @@ type EventReader struct {
 	begun  bool
 	line   []byte // the memory of short lines
 	data   chunks // of the event being read
+	lines  int    // of data, of the event being read
 	long   chunks // the beginning of a line beyond the limit
+
+	// spill, where not nil, says where the data of an event goes that has more
+	// than above bytes; nil leaves it in memory.
+	spill   func() *spool
+	above   int64
+	spooled *spool // the data of the event being read
 }
 
 var eventBuffers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, 8<<10) }}
@@ -47,6 +56,7 @@ func (r *EventReader) Release() {
 	r.br.Reset(nil)
 	eventBuffers.Put(r.br)
 	r.br = nil
+	r.unspool()
 }
 
 // Next returns the next event that has an id, a retry or data. The data is the
@@ -56,8 +66,13 @@ func (r *EventReader) Release() {
 func (r *EventReader) Next() (Event, error) {
 	var ev Event
 	size, some := int64(0), false
+	r.lines = 0
 	for {
 		line, err := r.readLine(r.max - size)
+		if err == errSpooledLine {
+			some = true
+			continue
+		}
 		if err != nil {
 			return Event{}, err
 		}
@@ -77,6 +92,11 @@ func (r *EventReader) Next() (Event, error) {
 
 // finish puts the data of an event together.
 func (r *EventReader) finish(ev Event) Event {
+	if r.spooled != nil {
+		r.spooled.end()
+		ev.Data, ev.spooled, r.spooled = nil, r.spooled, nil
+		return ev
+	}
 	if ev.Data != nil && r.data.size > 0 {
 		ev.Data = r.data.take()
 	}
@@ -112,6 +132,11 @@ func (r *EventReader) field(ev *Event, line []byte) bool {
 // dataLine takes in one line of data, and keeps the memory of a first one, which
 // as a rule is the only one.
 func (r *EventReader) dataLine(ev *Event, value []byte) {
+	if r.spooled != nil {
+		r.spoolLine(value)
+		return
+	}
+	r.lines++
 	if ev.Data == nil {
 		ev.Data = []byte{}
 		r.data.keep(value)
@@ -132,9 +157,9 @@ func (r *EventReader) readLine(max int64) ([]byte, error) {
 			return nil, err
 		}
 		end := lineEnd(chunk)
-		take := end
-		if end < 0 {
-			take = len(chunk)
+		take := upTo(chunk, end)
+		if r.spills(&long, chunk[:take]) {
+			return nil, r.spoolRest(&long, chunk, end)
 		}
 		if int64(long.size+take) > max {
 			r.long = long
@@ -170,6 +195,10 @@ func lineEnd(b []byte) int {
 // says which message it held.
 func (r *EventReader) skipEvent() (*errOverlong, error) {
 	var f idFinder
+	if r.spooled != nil {
+		f = r.spooled.finder
+		r.unspool()
+	}
 	f.feed(r.data.take())
 	f.feed(r.long.take()) // the name of the field is outside of any object
 	for {
@@ -191,10 +220,7 @@ func (r *EventReader) skipLine(f *idFinder) (blank bool, err error) {
 			return false, err
 		}
 		end := lineEnd(chunk)
-		take := end
-		if end < 0 {
-			take = len(chunk)
-		}
+		take := upTo(chunk, end)
 		text := chunk[:take]
 		if blank {
 			text = bytes.TrimPrefix(text, []byte("data:"))

@@ -109,6 +109,7 @@ func (l *sseLink) begin() error {
 	}
 	l.http.endpoint.Store(endpoint)
 	l.events.max = l.client.opts.MaxMessageBytes
+	l.events.spill, l.events.above = l.client.spill, l.client.opts.LongBytes
 	return nil
 }
 
@@ -188,8 +189,8 @@ func (l *sseLink) readEvents() error {
 			l.client.overlong(id)
 		case err != nil:
 			return err
-		case len(ev.Data) > 0 && (ev.Name == "" || ev.Name == "message"):
-			l.client.receiveBytes(ev.Data, nil)
+		default:
+			l.client.receiveEvent(&ev, nil)
 		}
 	}
 }

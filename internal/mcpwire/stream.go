@@ -38,10 +38,15 @@ func (l *streamLink) start() {
 func (l *streamLink) read() {
 	c := l.client
 	r := newLineReader(l.in, c.opts.MaxMessageBytes)
+	r.spill, r.above = c.spill, c.opts.LongBytes
 	for {
 		line, err := r.next()
 		var overlong *errOverlong
+		var spooled *errSpooled
 		switch {
+		case errors.As(err, &spooled):
+			l.stir()
+			c.receiveLong(spooled.message, nil)
 		case errors.As(err, &overlong):
 			l.client.overlong(overlong)
 		case err != nil:
@@ -51,11 +56,15 @@ func (l *streamLink) read() {
 			c.noise.Add(1)
 			c.opts.Logger.Debug("noise on the stream", "bytes", len(line))
 		default:
-			if l.heard != nil {
-				l.heard()
-			}
+			l.stir()
 			c.receiveBytes(line, nil)
 		}
+	}
+}
+
+func (l *streamLink) stir() {
+	if l.heard != nil {
+		l.heard()
 	}
 }
 
@@ -77,7 +86,7 @@ func (c *Client) overlong(e *errOverlong) {
 	c.noise.Add(1)
 	c.opts.Logger.Warn("message beyond the size limit skipped", "limit", c.opts.MaxMessageBytes)
 	if k := c.calls.find(e.id); k != nil && !e.method {
-		c.calls.fail(k, &CallError{Method: k.method, Delivery: MaybeDelivered, Err: ErrTooLarge})
+		c.calls.fail(k, &CallError{Method: k.method, Delivery: MaybeDelivered, Err: &LimitError{c.opts.MaxMessageBytes}})
 	}
 }
 

@@ -85,7 +85,7 @@ func ScanString(b []byte, i int) (end int, plain bool, fault Fault) {
 	i++
 	plain = true
 	for {
-		i = skipPlain(b, i)
+		i = SkipPlain(b, i)
 		switch {
 		case i >= len(b):
 			return len(b), plain, FaultEnd
@@ -101,9 +101,9 @@ func ScanString(b []byte, i int) (end int, plain bool, fault Fault) {
 	}
 }
 
-// skipPlain returns the offset of the first quote, backslash or control
+// SkipPlain returns the offset of the first quote, backslash or control
 // character at or after i, or len(b).
-func skipPlain(b []byte, i int) int {
+func SkipPlain(b []byte, i int) int {
 	for ; i+8 <= len(b); i += 8 {
 		if marks := special(binary.LittleEndian.Uint64(b[i:])); marks != 0 {
 			return i + bits.TrailingZeros64(marks)/8

@@ -35,6 +35,10 @@ func (s *Server) failure(ctx context.Context, tool, doing string, cause error) *
 	if errors.As(cause, &rpc) {
 		return s.rpcFailure(tool, rpc)
 	}
+	var lost *unkept
+	if errors.As(cause, &lost) {
+		return s.unkeptFailure(ctx, tool, lost)
+	}
 	if errors.Is(cause, errCrowded) {
 		return &tools.Error{Tool: tool, Code: tools.ErrOverloaded, Class: tools.ErrClassTransient, Delivery: tools.NotDelivered,
 			Retryable: true, RetryAfter: crowdedPause, Message: s.message(errCrowded.Error()), Err: errCrowded}
@@ -44,7 +48,11 @@ func (s *Server) failure(ctx context.Context, tool, doing string, cause error) *
 	}
 	v := judge(ctx, cause)
 	if errors.Is(cause, mcpwire.ErrTooLarge) {
-		v.reason = fmt.Sprintf("its answer is larger than %d bytes", s.cfg.MaxMessageBytes)
+		most := s.cfg.MaxMessageBytes
+		if other := (*mcpwire.LimitError)(nil); errors.As(cause, &other) {
+			most = other.Limit
+		}
+		v.reason = fmt.Sprintf("its answer is larger than %d bytes", most)
 	}
 	return &tools.Error{
 		Tool: tool, Class: v.class, Delivery: v.delivery, RetryAfter: v.retryAfter,
@@ -94,6 +102,8 @@ func judge(ctx context.Context, cause error) verdict {
 		v.status(he)
 	case errors.Is(cause, mcpwire.ErrTooLarge):
 		v.class, v.delivery = tools.ErrClassPermanent, tools.Answered
+	case errors.Is(cause, mcpwire.ErrNoRoom):
+		v.delivery, v.reason = tools.Answered, "there is no room on the disk for its answer"
 	case errors.Is(cause, exec.ErrNotFound), errors.Is(cause, fs.ErrNotExist), errors.Is(cause, fs.ErrPermission),
 		errors.Is(cause, errClosed):
 		v.class = tools.ErrClassPermanent

@@ -65,10 +65,20 @@ type answer struct {
 	raw   json.RawMessage
 	era   mcpwire.Era
 	scope scope
+	kept  *aside // what of it was kept aside, and is not in raw; nil for nothing
 }
 
 // result returns the views of the answer to a call.
 func (s *Server) result(ctx context.Context, t *remoteTool, a *answer) (tools.ToolResult, error) {
+	r, err := s.views(ctx, t, a)
+	if a.kept == nil || !a.kept.used() {
+		return r, err
+	}
+	return a.kept.finish(r, err)
+}
+
+// views returns the views of what of the answer is in memory.
+func (s *Server) views(ctx context.Context, t *remoteTool, a *answer) (tools.ToolResult, error) {
 	switch t.kind {
 	case tools.KindTool:
 		call := tools.CallFrom(ctx)
@@ -152,10 +162,12 @@ func (s *Server) send(ctx context.Context, t *remoteTool, args json.RawMessage, 
 			defer l.begin(ctx, s, conn, call)()
 		}
 		params := s.params(t, args, s.logLevel(conn, call), append(extraMembers(call), input...))
-		raw, err := conn.call(ctx, t.method, params, s.callOptions(ctx, l, t, params, conn.era))
+		opts := s.callOptions(ctx, l, t, params, conn.era)
+		kept := s.keepsAside(ctx, t, opts)
+		raw, err := conn.call(ctx, t.method, params, opts)
 		lost := mcpwire.DeliveryOf(err) == mcpwire.NotDelivered && !conn.alive()
 		if !lost || !again || ctx.Err() != nil {
-			return answer{raw, conn.era, l.scope}, err
+			return answer{raw, conn.era, l.scope, kept}, err
 		}
 	}
 }

@@ -121,6 +121,8 @@ func (s *Server) dial(ctx context.Context, version string, l *lane) (*mcpwire.Cl
 		Logger:         s.log,
 
 		MaxMessageBytes: s.cfg.MaxMessageBytes,
+		Scratch:         s.cfg.Scratch,
+		LongBytes:       s.cfg.OffloadBytes,
 	}
 	switch {
 	case l == nil && s.cfg.Session == SessionPerSession:

@@ -142,6 +142,9 @@ func (s *rawServer) answer(m *rawMessage) string {
 	if value == "" {
 		return ""
 	}
+	if s.mode == "long" { // the id comes last
+		return fmt.Sprintf(`{"%s":%s,"id":%s,"jsonrpc":"2.0"}`, member, value, m.ID)
+	}
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"%s":%s}`, m.ID, member, value)
 }
 
@@ -209,6 +212,9 @@ func (s *rawServer) list(cursor string) string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	names := []string{"say", "echo", "fail", "big", "crash", "hang", "cancelled", "count", "noise", "env", "pid", "grow", "deafen"}
+	if s.mode == "long" {
+		names = append(names, "garble", "cut")
+	}
 	for i := range s.extra {
 		names = append(names, fmt.Sprintf("extra%d", i))
 	}
@@ -234,6 +240,11 @@ func (s *rawServer) call(m *rawMessage) (member, value string) {
 		return text(string(m.Params.Arguments))
 	case "big":
 		return "result", `{"content":[{"type":"text","text":"` + strings.Repeat("x", args.N) + `"}]}`
+	case "garble": // what is no JSON at its very end
+		return "result", `{"content":[{"type":"text","text":"` + strings.Repeat("x", args.N) + `\q"}]}`
+	case "cut": // an answer that breaks off
+		s.write(`{"result":{"content":[{"type":"text","text":"` + strings.Repeat("x", args.N))
+		os.Exit(3)
 	case "crash":
 		fmt.Fprintln(os.Stderr, "panic: out of luck")
 		os.Exit(3)
