@@ -15,6 +15,7 @@ import (
 	"github.com/toolcrib/toolcrib/artifacts"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/builtin"
+	"github.com/toolcrib/toolcrib/tools/mcptool"
 	"github.com/toolcrib/toolcrib/view"
 )
 
@@ -92,6 +93,25 @@ func (a *Artifacts) options(g *Gateway) *artifacts.Options {
 func (g *Gateway) seesArtifact(ctx context.Context, info artifacts.Info) bool {
 	filter := tools.CallFrom(ctx).Filter(ctx)
 	return filter.PartClass() == "" || info.Tool == "" || g.cat.Snapshot().Visible(filter).Has(info.Tool)
+}
+
+// scratchFolder holds, in the data folder, what is too long for memory before it is
+// kept. Its files have no names but for a moment, except on Windows.
+const scratchFolder = "scratch"
+
+// scratch returns where long answers of MCP servers wait. In a message, content
+// can have twice the bytes that it has when it is kept.
+func (a *Artifacts) scratch(dir string) *mcptool.Scratch {
+	opts := &mcptool.ScratchOptions{MaxMessageBytes: 2 * a.MaxBytes, MaxTotalBytes: a.TenantBytes}
+	if dir == "" {
+		return mcptool.NewScratch(opts)
+	}
+	opts.Dir = filepath.Join(dir, scratchFolder)
+	left, _ := os.ReadDir(opts.Dir) // there may be none yet
+	for _, file := range left {
+		_ = os.Remove(filepath.Join(opts.Dir, file.Name())) // what a process that was killed has left
+	}
+	return mcptool.NewScratch(opts)
 }
 
 // closeArtifacts ends the use of the store of large results.

@@ -61,6 +61,7 @@ type Options struct {
 	broker   *auth.Broker     // of the tokens of sources; Open makes it
 	instance string           // the gateway's name in handshakes; Open makes it
 	nursery  *mcptool.Nursery // if the process adopts; Open makes it
+	scratch  *mcptool.Scratch // for long answers of MCP servers; Open makes it
 }
 
 func (o *Options) resolved() Options {
@@ -129,6 +130,7 @@ func Open(ctx context.Context, cfg *Config, opts *Options) (*Gateway, error) {
 	if g.opts.Adopts {
 		g.opts.nursery = mcptool.NewNursery()
 	}
+	g.opts.scratch = g.cfg.Artifacts.scratch(g.dataDir())
 	specs, err := prepare(cfg, &g.opts)
 	if err != nil {
 		return nil, err

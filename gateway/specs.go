@@ -105,7 +105,7 @@ func (s *specs) mcpServer(m *MCPServer, at string) {
 		prefixes: m.prefixes(), unmatched: m.unmatched,
 		open: func(log *slog.Logger) (tools.ToolProvider, error) {
 			own := cfg
-			own.Logger, own.Nursery = log, s.opts.nursery
+			own.Logger, own.Nursery, own.Scratch = log, s.opts.nursery, s.opts.scratch
 			return mcptool.New(&own)
 		}}
 	if m.OAuth != nil {
