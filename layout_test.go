@@ -76,6 +76,8 @@ var imports = map[string][]string{
 	"internal/oauthtest":       nil,
 	"internal/peertest":        nil,
 	"tools/toolstest":          ground,
+
+	"registry/stream/redisstream": {"registry/stream"},
 }
 
 // testSupport are packages that only tests may import.

@@ -1,0 +1,183 @@
+package redisstream
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/toolcrib/toolcrib/registry/stream"
+)
+
+// knownFor is how long it is remembered who responds to a subject. Whoever is gone is noticed at once, and whoever is
+// new gets questions after that time.
+const knownFor = 5 * time.Second
+
+// asks are the questions of a client that wait for their answers.
+type asks struct {
+	client *Client
+
+	opening sync.Mutex
+	inbox   *ear // nil until the first question
+
+	mu      sync.Mutex
+	number  uint64
+	waiting map[string]chan stream.Message
+	known   map[string]*responders
+	closed  chan struct{}
+}
+
+// responders are the channels of those who respond to a subject.
+type responders struct {
+	channels []string
+	next     int
+	until    time.Time
+}
+
+func newAsks(c *Client) *asks {
+	return &asks{client: c, waiting: map[string]chan stream.Message{}, known: map[string]*responders{}, closed: make(chan struct{})}
+}
+
+// Request implements [stream.Bus].
+func (c *Client) Request(ctx context.Context, subject string, m stream.Message) (stream.Message, error) {
+	if err := c.checkSubject(subject, m); err != nil {
+		return stream.Message{}, err
+	}
+	if err := c.asks.open(ctx); err != nil {
+		return stream.Message{}, err
+	}
+	number, answer := c.asks.add()
+	defer c.asks.remove(number)
+	question := frame{inbox: c.asks.inbox.name, number: number, message: m}
+	if err := c.asks.send(ctx, subject, question); err != nil {
+		return stream.Message{}, err
+	}
+	select {
+	case got := <-answer:
+		return got, nil
+	case <-ctx.Done():
+		return stream.Message{}, ctx.Err()
+	case <-c.asks.closed:
+		return stream.Message{}, stream.ErrClosed
+	}
+}
+
+// open listens for answers from the first question on.
+func (a *asks) open(ctx context.Context) error {
+	a.opening.Lock()
+	defer a.opening.Unlock()
+	if a.inbox != nil {
+		return nil
+	}
+	inbox := &ear{name: a.client.channels.inbox(a.client.id), hear: a.hear}
+	if err := a.client.hub.listen(ctx, inbox); err != nil {
+		return err
+	}
+	a.inbox = inbox
+	return nil
+}
+
+func (a *asks) hear(text string) {
+	f, err := decodeFrame(text)
+	if err != nil {
+		return
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if answer, ok := a.waiting[f.number]; ok {
+		answer <- f.message
+		delete(a.waiting, f.number)
+	}
+}
+
+func (a *asks) add() (number string, answer <-chan stream.Message) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.number++
+	number = strconv.FormatUint(a.number, 36)
+	waiting := make(chan stream.Message, 1)
+	a.waiting[number] = waiting
+	return number, waiting
+}
+
+func (a *asks) remove(number string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.waiting, number)
+}
+
+// send delivers a question to one who responds. One who hears nothing any more is no longer asked.
+func (a *asks) send(ctx context.Context, subject string, question frame) error {
+	for {
+		channel, err := a.choose(ctx, subject)
+		if err != nil {
+			return err
+		}
+		heard, err := a.client.publish(ctx, channel, question)
+		if err != nil || heard > 0 {
+			return err
+		}
+		a.strike(subject, channel)
+	}
+}
+
+// choose takes turns among those who respond.
+func (a *asks) choose(ctx context.Context, subject string) (string, error) {
+	if channel, ok := a.choice(subject); ok {
+		return channel, nil
+	}
+	if a.client.posts.down.Load() {
+		return "", stream.ErrUnavailable
+	}
+	value, err := a.client.posts.do(ctx, &command{args: []any{"PUBSUB", "CHANNELS", a.client.channels.responders(subject)}})
+	if err != nil {
+		return "", refusal(err)
+	}
+	found := texts(value)
+	if len(found) == 0 {
+		return "", fmt.Errorf("%w to %q", stream.ErrNoResponder, subject)
+	}
+	slices.Sort(found)
+	a.mu.Lock()
+	a.known[subject] = &responders{channels: found, next: int(a.number % uint64(len(found))), until: time.Now().Add(knownFor)}
+	a.mu.Unlock()
+	channel, _ := a.choice(subject)
+	return channel, nil
+}
+
+func (a *asks) choice(subject string) (string, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	r := a.known[subject]
+	if r == nil || len(r.channels) == 0 || time.Now().After(r.until) {
+		delete(a.known, subject)
+		return "", false
+	}
+	r.next = (r.next + 1) % len(r.channels)
+	return r.channels[r.next], true
+}
+
+func (a *asks) strike(subject, channel string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if r := a.known[subject]; r != nil {
+		r.channels = slices.DeleteFunc(r.channels, func(c string) bool { return c == channel })
+	}
+}
+
+// fail ends all questions, when the client is closed.
+func (a *asks) fail() { close(a.closed) }
+
+// texts are the elements of an answer that are text.
+func texts(value any) []string {
+	list, _ := value.([]any)
+	found := make([]string, 0, len(list))
+	for _, item := range list {
+		if text, ok := item.(string); ok {
+			found = append(found, text)
+		}
+	}
+	return found
+}

@@ -1,0 +1,87 @@
+package redisstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/toolcrib/toolcrib/registry/stream"
+)
+
+// verdict says what became of a command.
+type verdict int
+
+const (
+	answered verdict = iota // Redis carried it out or refused it
+	unsent                  // Redis did not carry it out, and may do so soon
+	broken                  // nobody knows
+	unloaded                // Redis lacks the script
+)
+
+// passing are the refusals of a server that starts, changes its role, or is busy.
+var passing = [...]string{"LOADING", "READONLY", "MASTERDOWN", "CLUSTERDOWN", "TRYAGAIN", "BUSY ", "ERR max number of clients"}
+
+func judge(err error) verdict {
+	if err == nil || errors.Is(err, redis.Nil) {
+		return answered
+	}
+	var refused redis.Error
+	if errors.As(err, &refused) {
+		return judgeRefusal(refused.Error())
+	}
+	var dial *dialError
+	if errors.As(err, &dial) || errors.Is(err, redis.ErrPoolTimeout) {
+		return unsent
+	}
+	return broken
+}
+
+func judgeRefusal(text string) verdict {
+	if strings.HasPrefix(text, "NOSCRIPT") {
+		return unloaded
+	}
+	for _, prefix := range passing {
+		if strings.HasPrefix(text, prefix) {
+			return unsent
+		}
+	}
+	return answered
+}
+
+// forgotten reports whether Redis does not have the sink, because the data were lost or the sink was removed.
+func forgotten(err error) bool {
+	var refused redis.Error
+	if !errors.As(err, &refused) {
+		return false
+	}
+	text := refused.Error()
+	return strings.Contains(text, "NOGROUP") || strings.Contains(text, "no such key") || strings.HasPrefix(text, "UNBLOCKED")
+}
+
+// outOfMemory reports whether Redis refused a write because its memory is full.
+func outOfMemory(err error) bool {
+	var refused redis.Error
+	return errors.As(err, &refused) && strings.Contains(refused.Error(), "OOM")
+}
+
+// unavailable wraps what broke. Errors of the network name an address and no credential.
+func unavailable(err error) error {
+	if errors.Is(err, stream.ErrUnavailable) {
+		return err
+	}
+	return fmt.Errorf("%w: %w", stream.ErrUnavailable, err)
+}
+
+// refusal says what Redis answered instead of carrying out a command.
+func refusal(err error) error {
+	if err == nil || errors.Is(err, redis.Nil) {
+		return nil
+	}
+	if errors.Is(err, stream.ErrUnavailable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, stream.ErrClosed) {
+		return err
+	}
+	return fmt.Errorf("redisstream: Redis refused: %w", err)
+}
