@@ -78,6 +78,8 @@ var imports = map[string][]string{
 	"tools/toolstest":          ground,
 
 	"registry/stream/redisstream": {"registry/stream"},
+	"registry":                    with(ground, "store", "registry/stream"),
+	"registry/provider":           with(ground, "registry", "registry/stream"),
 }
 
 // testSupport are packages that only tests may import.

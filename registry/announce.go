@@ -1,0 +1,386 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"time"
+
+	"github.com/toolcrib/toolcrib/registry/stream"
+)
+
+// standbyPause is how long a worker on standby waits before it asks again.
+const standbyPause = 500 * time.Millisecond
+
+// announceRequest answers a worker that announces itself or leaves.
+func (r *Registry) announceRequest(ctx context.Context, m stream.Message) stream.Message {
+	var a Announcement
+	if err := decode(m.Payload, &a); err != nil {
+		return admission(refusedBecause(err))
+	}
+	if m.Name == MessageLeave {
+		r.leave(&a)
+		return stream.Message{Name: MessageOK}
+	}
+	return admission(r.announced(ctx, &a))
+}
+
+func admission(a Admission) stream.Message {
+	payload, _ := json.Marshal(a) // texts and numbers always encode
+	return stream.Message{Name: MessageAnnounce, Payload: payload}
+}
+
+func refusedBecause(err error) Admission {
+	return Admission{Status: StatusRefused, Message: err.Error()}
+}
+
+// announced decides about a worker.
+func (r *Registry) announced(ctx context.Context, a *Announcement) Admission {
+	if err := a.check(); err != nil {
+		return refusedBecause(err)
+	}
+	grant := Grant{}
+	if r.opts.Admit != nil {
+		var err error
+		if grant, err = r.opts.Admit(ctx, a); err != nil {
+			r.log.Warn("a worker was refused", "toolset", a.Toolset, "instance", a.Instance, "reason", err)
+			return refusedBecause(err)
+		}
+	}
+	ts, err := r.agree(ctx, a, grant)
+	if err != nil {
+		return refusedBecause(err)
+	}
+	if ts == nil {
+		return r.standby("nobody has said yet what the toolset holds")
+	}
+	return r.join(ctx, ts, a)
+}
+
+func (a *Announcement) check() error {
+	if err := CheckToolset(a.Toolset); err != nil {
+		return err
+	}
+	if err := checkID("instance", a.Instance); err != nil {
+		return err
+	}
+	if err := stream.CheckName("instance", InstanceSubject(a.Toolset, a.Instance)); err != nil {
+		return err
+	}
+	if a.Contract == nil {
+		return nil
+	}
+	if a.Contract.Toolset != a.Toolset {
+		return fmt.Errorf("%w: the contract is that of toolset %q, and the worker announces %q", ErrInvalid, a.Contract.Toolset, a.Toolset)
+	}
+	return a.Contract.Check()
+}
+
+func (r *Registry) standby(why string) Admission {
+	return Admission{Status: StatusStandby, Message: why, RetryAfterMS: standbyPause.Milliseconds()}
+}
+
+// agree makes the toolset when it is new. It returns nil for one that nobody
+// has described.
+func (r *Registry) agree(ctx context.Context, a *Announcement, grant Grant) (*toolset, error) {
+	r.mu.Lock()
+	ts := r.toolsets[a.Toolset]
+	r.mu.Unlock()
+	if ts != nil {
+		return ts, ts.regrant(ctx, grant)
+	}
+	if a.Contract == nil {
+		return nil, nil
+	}
+	fp, err := a.Contract.Fingerprint()
+	if err != nil {
+		return nil, err
+	}
+	agreed := agreement{Contract: *a.Contract, Fingerprint: fp, Revision: 1, Grant: grant, Since: time.Now()}
+	if err := r.keepToolset(ctx, a.Toolset, agreed); err != nil {
+		return nil, err
+	}
+	r.mu.Lock()
+	if other := r.toolsets[a.Toolset]; other != nil {
+		ts = other
+	} else {
+		ts = r.newToolset(a.Toolset, agreed)
+		r.toolsets[a.Toolset] = ts
+	}
+	r.mu.Unlock()
+	r.changedTools()
+	return ts, nil
+}
+
+// regrant takes over another grant, which the operator changed.
+func (ts *toolset) regrant(ctx context.Context, g Grant) error {
+	ts.mu.Lock()
+	same := sameGrant(ts.agreed.Grant, g)
+	ts.agreed.Grant = g
+	kept := ts.agreed
+	ts.mu.Unlock()
+	if same {
+		return nil
+	}
+	ts.reg.changedTools()
+	return ts.reg.keepToolset(ctx, ts.name, kept)
+}
+
+func sameGrant(a, b Grant) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return string(x) == string(y)
+}
+
+// Register says what a toolset holds, for workers that do not say it themselves:
+// they join without a contract, or only serve the request stream, and are pinged
+// there. A contract that differs from the one before takes its
+// place at once.
+func (r *Registry) Register(ctx context.Context, c Contract, grant Grant) error {
+	if err := c.Check(); err != nil {
+		return err
+	}
+	fp, err := c.Fingerprint()
+	if err != nil {
+		return err
+	}
+	ts, err := r.agree(ctx, &Announcement{Toolset: c.Toolset, Contract: &c}, grant)
+	if err != nil {
+		return err
+	}
+	ts.mu.Lock()
+	same := ts.agreed.Fingerprint == fp && ts.agreed.Unnamed
+	ts.agreed.Unnamed = true
+	if ts.agreed.Fingerprint != fp {
+		ts.agreed = ts.agreed.replacedBy(c, fp)
+	}
+	kept := ts.agreed
+	ts.mu.Unlock()
+	if same {
+		return nil
+	}
+	r.changedTools()
+	return r.keepToolset(ctx, c.Toolset, kept)
+}
+
+// replacedBy returns the agreement in which c has taken the place of what was.
+func (a agreement) replacedBy(c Contract, fingerprint string) agreement {
+	retired := maps.Clone(a.Retired)
+	if retired == nil {
+		retired = map[string]bool{}
+	}
+	retired[a.Fingerprint] = true
+	delete(retired, fingerprint)
+	return agreement{Contract: c, Fingerprint: fingerprint, Revision: a.Revision + 1, Grant: a.Grant, Retired: retired, Since: time.Now(),
+		Unnamed: a.Unnamed}
+}
+
+// join lets a worker of the contract of now serve, and begins the change to
+// another contract.
+func (r *Registry) join(ctx context.Context, ts *toolset, a *Announcement) Admission {
+	fp := ""
+	if a.Contract != nil {
+		var err error
+		if fp, err = a.Contract.Fingerprint(); err != nil {
+			return refusedBecause(err)
+		}
+	}
+	ts.mu.Lock()
+	now := ts.agreed
+	switch {
+	case fp == "" || fp == now.Fingerprint:
+		ts.mu.Unlock()
+		r.welcome(ctx, ts, a)
+		return Admission{Status: StatusServe, Revision: now.Revision, Fingerprint: now.Fingerprint,
+			SilenceMS: (r.opts.StaleAfter + r.opts.PingInterval).Milliseconds()}
+	case ts.changing:
+		ts.mu.Unlock()
+		return r.standby("the toolset's contract is being changed")
+	case now.Retired[fp] && ts.live() > 0:
+		ts.mu.Unlock()
+		return r.standby(fmt.Sprintf("this contract was replaced by revision %d, whose workers are up", now.Revision))
+	}
+	ts.changing = true
+	ts.mu.Unlock()
+	r.background(func(context.Context) { r.change(ts, *a.Contract, fp) })
+	return r.standby("the workers of the contract before end their calls")
+}
+
+// welcome makes a worker one of the toolset's.
+func (r *Registry) welcome(ctx context.Context, ts *toolset, a *Announcement) {
+	if !ts.enter(a) {
+		return
+	}
+	r.log.Info("a worker is up", "toolset", ts.name, "instance", a.Instance, "version", a.Version)
+	r.publishUp(ts.name, a.Instance, a.Version)
+	if payload, err := json.Marshal(news{Process: r.process, Announcement: Announcement{Toolset: a.Toolset, Instance: a.Instance,
+		Version: a.Version, Host: a.Host, Concurrency: a.Concurrency, Queue: a.Queue}}); err == nil {
+		_ = r.client.Publish(ctx, shared(r.opts.Namespace, "news"), stream.Message{Name: MessageAnnounce, Payload: payload})
+	}
+}
+
+// enter puts the worker among the instances, and reports whether it was down or
+// new.
+func (ts *toolset) enter(a *Announcement) bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	i := ts.instances[a.Instance]
+	if i == nil {
+		i = &instance{id: a.Instance, since: time.Now()}
+		ts.instances[a.Instance] = i
+	}
+	news := !i.up
+	i.version, i.host, i.up, i.missed, i.lastPong = a.Version, a.Host, true, 0, time.Now()
+	i.status.Concurrency, i.status.Queue = a.Concurrency, a.Queue
+	ts.lastPong = i.lastPong
+	ts.wake()
+	return news
+}
+
+// news is what one registry tells the others of a worker.
+type news struct {
+	Process string `json:"process"`
+	Announcement
+}
+
+// hear takes over what another registry learned.
+func (r *Registry) hear(m stream.Message) {
+	var n news
+	if decode(m.Payload, &n) != nil || n.Process == r.process || n.check() != nil {
+		return
+	}
+	r.background(func(ctx context.Context) {
+		if m.Name == MessageLeave {
+			r.leftElsewhere(&n.Announcement)
+			return
+		}
+		ts, err := r.reread(ctx, n.Toolset)
+		if err != nil {
+			r.log.Warn("another gateway's toolset cannot be read", "toolset", n.Toolset, "error", err)
+			return
+		}
+		ts.enter(&n.Announcement)
+	})
+}
+
+// background runs f unless the registry is closed.
+func (r *Registry) background(f func(ctx context.Context)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ctx.Err() == nil {
+		r.running.Go(func() { f(r.ctx) })
+	}
+}
+
+// leave takes a worker away that says that it ends.
+func (r *Registry) leave(a *Announcement) {
+	r.leftElsewhere(a)
+	if payload, err := json.Marshal(news{Process: r.process, Announcement: Announcement{Toolset: a.Toolset, Instance: a.Instance}}); err == nil {
+		_ = r.client.Publish(r.ctx, shared(r.opts.Namespace, "news"), stream.Message{Name: MessageLeave, Payload: payload})
+	}
+}
+
+func (r *Registry) leftElsewhere(a *Announcement) {
+	r.mu.Lock()
+	ts := r.toolsets[a.Toolset]
+	r.mu.Unlock()
+	if ts == nil {
+		return
+	}
+	ts.mu.Lock()
+	i := ts.instances[a.Instance]
+	delete(ts.instances, a.Instance)
+	ts.wake()
+	ts.mu.Unlock()
+	if i == nil {
+		return
+	}
+	r.log.Info("a worker left", "toolset", ts.name, "instance", a.Instance)
+	if i.up {
+		r.publishDown(ts.name, a.Instance, "it ended")
+	}
+	r.lost(ts, a.Instance)
+	r.strand(ts)
+}
+
+// change puts a contract in the place of another: calls that come wait, those
+// under way end, the old workers end, and then the new ones serve.
+func (r *Registry) change(ts *toolset, c Contract, fp string) {
+	ctx, cancel := context.WithTimeout(r.ctx, r.opts.DrainTimeout)
+	defer cancel()
+	r.drained(ctx, ts.name)
+	r.retire(ctx, ts)
+	ts.mu.Lock()
+	ts.agreed = ts.agreed.replacedBy(c, fp)
+	ts.instances = map[string]*instance{}
+	kept := ts.agreed
+	ts.mu.Unlock()
+	if err := r.keepToolset(r.ctx, ts.name, kept); err != nil {
+		r.log.Warn("a changed toolset cannot be kept", "toolset", ts.name, "error", err)
+	}
+	r.log.Info("a toolset's contract changed", "toolset", ts.name, "revision", kept.Revision, "tools", len(c.Tools))
+	r.changedTools()
+	r.publishChanged(ts.name, kept.Revision, len(c.Tools))
+	ts.open(r.ctx)
+}
+
+// open lets calls go on once a worker of the new contract is there, for which
+// they wait a little.
+func (ts *toolset) open(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, 10*standbyPause)
+	defer cancel()
+	for {
+		ts.mu.Lock()
+		if ts.live() > 0 || ctx.Err() != nil {
+			ts.changing = false
+			ts.wake()
+			ts.mu.Unlock()
+			return
+		}
+		changed := ts.changed
+		ts.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+		}
+	}
+}
+
+// retire asks the workers of a toolset to end, and waits for them.
+func (r *Registry) retire(ctx context.Context, ts *toolset) {
+	ts.mu.Lock()
+	ids := make([]string, 0, len(ts.instances))
+	for id, i := range ts.instances {
+		if i.up {
+			ids = append(ids, id)
+		}
+	}
+	ts.mu.Unlock()
+	done := make(chan struct{}, len(ids))
+	for _, id := range ids {
+		r.running.Go(func() {
+			defer func() { done <- struct{}{} }()
+			if _, err := r.client.Request(ctx, InstanceSubject(ts.name, id), stream.Message{Name: MessageRetire}); err != nil {
+				r.log.Warn("a worker of a replaced contract did not end in time", "toolset", ts.name, "instance", id, "error", err)
+			}
+		})
+	}
+	for range ids {
+		<-done
+	}
+}
+
+// drained waits until the calls of a toolset that were sent have their results.
+func (r *Registry) drained(ctx context.Context, toolset string) {
+	for _, c := range r.open() {
+		if _, _, _, sent := c.view(); c.toolset != toolset || sent.IsZero() {
+			continue
+		}
+		select {
+		case <-c.done:
+		case <-ctx.Done():
+			return
+		}
+	}
+}

@@ -1,0 +1,228 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/store"
+)
+
+// call is one attempt at a call while this process knows of it.
+type call struct {
+	id      string
+	toolset string
+	tool    string
+	callID  string             // the caller's own id
+	who     identity.Quadruple // whose call it is
+	key     store.Key
+	wait    bool // for a worker, when none is up
+	// recorded says that the store keeps it, and only then is rec kept up.
+	recorded bool
+	// kept is closed when the store has the record, or cannot.
+	kept chan struct{}
+
+	mu    sync.Mutex // serializes the steps of the record
+	rec   record
+	rev   store.Revision
+	fault error // why the store does not have it
+	sent  time.Time
+
+	result ToolResultMessage // once done is closed
+	done   chan struct{}
+	notes  chan note
+	noted  atomic.Int64
+	heard  chan struct{} // holds one: a note came
+	// waiters are callers that wait for the result; guarded by the registry.
+	waiters int
+}
+
+// storeTime bounds a step of the record, which must not depend on how long a
+// caller is willing to wait.
+const storeTime = 10 * time.Second
+
+func newCall(id string, rec record, key store.Key) *call {
+	c := &call{id: id, toolset: rec.Toolset, tool: rec.Tool, key: key, rec: rec, done: make(chan struct{}), notes: make(chan note, 256),
+		heard: make(chan struct{}, 1), kept: make(chan struct{})}
+	if m := rec.Message; m != nil && m.Meta != nil {
+		c.callID = m.Meta.ToolCallID
+		c.who = identity.Quadruple{Identity: identity.Identity{TenantID: m.Meta.TenantID, UserID: m.Meta.UserID, SessionID: m.Meta.SessionID},
+			RunID: m.Meta.RunID}
+	}
+	return c
+}
+
+// over reports whether the call has its result.
+func (c *call) over() bool {
+	select {
+	case <-c.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// keep writes the first record of the call. It runs beside the sending. Where
+// there is a record of the same call already, that one goes on.
+func (c *call) keep(ctx context.Context, l *ledger) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	defer close(c.kept)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	c.rev, c.fault = l.write(ctx, c.key, &c.rec, store.Absent)
+	if !errors.Is(c.fault, store.ErrConflict) {
+		return
+	}
+	rec, rev, err := l.read(ctx, c.key)
+	switch {
+	case err != nil:
+		c.fault = err
+	case rec != nil && rec.Digest != c.rec.Digest:
+		c.fault = errOtherBody
+	case rec != nil:
+		c.fault = nil
+		c.settled(*rec, rev)
+	}
+}
+
+// errOtherBody refuses a call whose id was used for another.
+var errOtherBody = errors.New("the id of this call was used before, for another tool or other arguments")
+
+// step changes the record: change gets what is there and reports whether it is
+// to be written. When another process changed the record meanwhile, change is
+// asked again with what that one wrote.
+func (c *call) step(ctx context.Context, l *ledger, change func(rec *record) bool) error {
+	<-c.kept
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fault != nil {
+		return c.fault
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	for range 10 {
+		next := c.rec
+		if !change(&next) {
+			return nil
+		}
+		if !c.recorded {
+			c.settled(next, 0)
+			return nil
+		}
+		rev, err := l.write(ctx, c.key, &next, c.rev)
+		if err == nil {
+			c.settled(next, rev)
+			return nil
+		}
+		if !errors.Is(err, store.ErrConflict) {
+			return fmt.Errorf("registry: the record of a call cannot be written: %w", err)
+		}
+		if err := c.reload(ctx, l); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("registry: %w: others keep changing the record of a call", store.ErrConflict)
+}
+
+// settled takes over what was written. The caller holds the lock.
+func (c *call) settled(rec record, rev store.Revision) {
+	c.rec, c.rev = rec, rev
+	if rec.State == stateDone && !c.over() {
+		c.result = *rec.Result
+		close(c.done)
+	}
+}
+
+// reload reads what another process wrote. The caller holds the lock.
+func (c *call) reload(ctx context.Context, l *ledger) error {
+	rec, rev, err := l.read(ctx, c.key)
+	if err != nil {
+		return fmt.Errorf("registry: the record of a call cannot be read: %w", err)
+	}
+	if rec == nil {
+		expired := c.rec
+		expired.State, expired.Message = stateDone, nil
+		expired.Result = failed(c.id, &ToolError{Code: CodeOutcomeUnknown, OutcomeUnknown: true, Message: "the record of the call has expired"})
+		c.settled(expired, store.Absent)
+		return nil
+	}
+	c.settled(*rec, rev)
+	return nil
+}
+
+// refresh looks whether another process ended the call.
+func (c *call) refresh(ctx context.Context, l *ledger) error {
+	<-c.kept
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.fault != nil || !c.recorded || c.over() {
+		return nil
+	}
+	return c.reload(ctx, l)
+}
+
+// failed is the answer to a call that has no result.
+func failed(id string, e *ToolError) *ToolResultMessage {
+	return &ToolResultMessage{ToolUseID: id, Error: e}
+}
+
+// finish gives the call its result, unless it has one.
+func (c *call) finish(ctx context.Context, l *ledger, res *ToolResultMessage) error {
+	return c.step(ctx, l, func(rec *record) bool {
+		if rec.State == stateDone {
+			return false
+		}
+		rec.State, rec.Message, rec.Result, rec.Finished = stateDone, nil, res, time.Now()
+		return true
+	})
+}
+
+// finishUnclaimed is finish for a call that no worker has; it reports whether
+// that was so.
+func (c *call) finishUnclaimed(ctx context.Context, l *ledger, res *ToolResultMessage) (bool, error) {
+	unclaimed := false
+	err := c.step(ctx, l, func(rec *record) bool {
+		unclaimed = rec.State == stateAccepted
+		if unclaimed {
+			rec.State, rec.Message, rec.Result, rec.Finished = stateDone, nil, res, time.Now()
+		}
+		return unclaimed
+	})
+	return unclaimed, err
+}
+
+// claim gives the call to a worker. held is the worker that has it when that is
+// another.
+func (c *call) claim(ctx context.Context, l *ledger, by *Claim) (v Verdict, held string, err error) {
+	err = c.step(ctx, l, func(rec *record) bool {
+		switch {
+		case rec.Token != by.Token || rec.State == stateDone || !time.Now().Before(rec.Deadline):
+			v = VerdictOver
+		case rec.State == stateAccepted:
+			v = VerdictRun
+			rec.State, rec.Instance, rec.Claimed = stateClaimed, by.Instance, time.Now()
+			return true
+		case rec.Instance == by.Instance:
+			v = VerdictRun // its first answer was lost
+		default:
+			v, held = VerdictHeld, rec.Instance
+		}
+		return false
+	})
+	if err != nil {
+		return VerdictRetry, "", err
+	}
+	return v, held, nil
+}
+
+// view returns how far the call is.
+func (c *call) view() (s state, instance string, deadline, sent time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rec.State, c.rec.Instance, c.rec.Deadline, c.sent
+}

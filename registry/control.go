@@ -1,0 +1,175 @@
+package registry
+
+import (
+	"context"
+	"time"
+)
+
+// The names of messages between workers and registries, beside those that
+// answer a call.
+const (
+	// MessageAnnounce asks a registry to admit a worker; the payload is an
+	// Announcement, and the answer's payload an Admission.
+	MessageAnnounce = "announce"
+	// MessageLeave says that a worker ends; the payload is an Announcement
+	// without a contract.
+	MessageLeave = "leave"
+	// MessageClaim asks for the right to run a call; the payload is a Claim,
+	// and the name of the answer a Verdict.
+	MessageClaim = "claim"
+	// MessagePing asks a worker how it is; the payload is a ToolCallMessage of
+	// TypePing, and the answer's payload a Status.
+	MessagePing = "ping"
+	// MessageRetire asks a worker to end because its contract was replaced. It
+	// answers when its last call has.
+	MessageRetire = "retire"
+	// MessageCancel tells the workers of a toolset that a call's caller went
+	// away; the payload is a Cancel.
+	MessageCancel = "cancel"
+	// MessageHello tells all workers that a registry started.
+	MessageHello = "hello"
+	// MessagePong acknowledges a ping: as the answer to one with a Status as its
+	// payload, and on PongSubject with the ping's id.
+	MessagePong = "pong"
+	// MessageOK answers what was done.
+	MessageOK = "ok"
+	// MessageRetry answers what could not be done now.
+	MessageRetry = "retry"
+)
+
+// Announcement is what a worker says of itself.
+type Announcement struct {
+	Toolset string `json:"toolset"`
+	// Instance is the worker's own id, new with every start.
+	Instance string `json:"instance"`
+	// Version is that of the worker's program, or empty.
+	Version string `json:"version,omitempty"`
+	// Host names the machine, or is empty.
+	Host string `json:"host,omitempty"`
+	// Concurrency is how many calls it runs at once, and Queue how many more it
+	// holds.
+	Concurrency int `json:"concurrency,omitempty"`
+	Queue       int `json:"queue,omitempty"`
+	// Contract is what it serves. Nil joins a toolset whose contract is known.
+	Contract *Contract `json:"contract,omitempty"`
+	// Proof shows that the worker holds the toolset's key; see Sign.
+	Proof *Proof `json:"proof,omitempty"`
+}
+
+// The statuses of an Admission.
+const (
+	// StatusServe: take calls.
+	StatusServe = "serve"
+	// StatusStandby: take no calls yet, and ask again after RetryAfterMS.
+	StatusStandby = "standby"
+	// StatusRefused: the announcement is wrong, and asking again does not help.
+	StatusRefused = "refused"
+)
+
+// Admission is what a registry says to an Announcement.
+type Admission struct {
+	Status string `json:"status"`
+	// Message explains the status to a person.
+	Message string `json:"message,omitempty"`
+	// Revision counts the contracts that the toolset has had.
+	Revision int `json:"revision,omitempty"`
+	// Fingerprint is that of the contract that is served.
+	Fingerprint string `json:"fingerprint,omitempty"`
+	// RetryAfterMS is how long to wait before asking again, in milliseconds.
+	RetryAfterMS int64 `json:"retry_after_ms,omitempty"`
+	// SilenceMS is after how long without a ping a worker should announce
+	// itself again, in milliseconds.
+	SilenceMS int64 `json:"silence_ms,omitempty"`
+}
+
+// Claim asks for the right to run a call.
+type Claim struct {
+	ToolUseID string `json:"tool_use_id"`
+	Toolset   string `json:"toolset"`
+	Instance  string `json:"instance"`
+	Token     string `json:"token"`
+	TenantID  string `json:"tenant_id,omitempty"`
+}
+
+// Verdict answers a Claim.
+type Verdict string
+
+// The Verdict values.
+const (
+	// VerdictRun: the call is this worker's; run it.
+	VerdictRun Verdict = "run"
+	// VerdictHeld: another worker has it. It may still be known to be dead, so
+	// the event goes back.
+	VerdictHeld Verdict = "held"
+	// VerdictOver: the call has its result, or was never accepted. The event is
+	// done with.
+	VerdictOver Verdict = "over"
+	// VerdictRetry: the registry cannot write its record now.
+	VerdictRetry Verdict = "retry"
+)
+
+// Cancel names a call whose caller went away.
+type Cancel struct {
+	ToolUseID string `json:"tool_use_id"`
+}
+
+// Status is how a worker is.
+type Status struct {
+	Toolset  string `json:"toolset"`
+	Instance string `json:"instance"`
+	Version  string `json:"version,omitempty"`
+	PingID   string `json:"ping_id,omitempty"`
+	// Running and Queued count the calls that it has.
+	Running int `json:"running"`
+	Queued  int `json:"queued"`
+	// Concurrency and Queue are the most that it takes of both.
+	Concurrency int `json:"concurrency"`
+	Queue       int `json:"queue"`
+	// Served and Failed count the calls that it answered, and those among them
+	// that it answered with an error.
+	Served uint64 `json:"served"`
+	Failed uint64 `json:"failed"`
+	// Draining says that it takes no more calls.
+	Draining bool `json:"draining,omitempty"`
+}
+
+// Grant is what a toolset may be.
+type Grant struct {
+	// Tenants, when not empty, are the only tenants that see its tools.
+	Tenants []string `json:"tenants,omitempty"`
+	// Scopes are demanded of callers, beside those that a tool demands itself.
+	Scopes []string `json:"scopes,omitempty"`
+	// Prefix is put before the names of its tools.
+	Prefix string `json:"prefix,omitempty"`
+}
+
+// Admit decides whether a worker may serve a toolset. Its error is told to the
+// worker. It is called by many goroutines at once, each time that a worker
+// announces itself.
+type Admit func(ctx context.Context, a *Announcement) (Grant, error)
+
+type waitKey struct{}
+
+// Wait returns a context whose calls wait for a worker when none is up, until
+// their deadline, instead of failing at once.
+func Wait(ctx context.Context) context.Context { return context.WithValue(ctx, waitKey{}, true) }
+
+// MetaWait is the member of a call's _meta that does the same as Wait, when it
+// is true.
+const MetaWait = "toolcrib/wait_for_worker"
+
+func waits(ctx context.Context) bool {
+	w, _ := ctx.Value(waitKey{}).(bool)
+	return w
+}
+
+// The defaults of Options.
+const (
+	DefaultPingInterval   = 10 * time.Second
+	DefaultMissedPings    = 3
+	DefaultStaleAfter     = 40 * time.Second
+	DefaultDrainTimeout   = 30 * time.Second
+	DefaultRetention      = 24 * time.Hour
+	DefaultMaxCallTime    = time.Hour
+	DefaultMaxOutstanding = 10_000
+)

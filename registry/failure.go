@@ -1,0 +1,101 @@
+package registry
+
+import (
+	"errors"
+	"strings"
+	"time"
+
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// codeMeaning says what the codes that the registry knows mean for a caller.
+func codeMeaning(code string) (sentinel error, class tools.ErrorClass) {
+	switch code {
+	case CodeInvalidArguments:
+		return tools.ErrToolInvalidArgs, tools.ErrClassPermanent
+	case CodeInvalidOutput:
+		return tools.ErrToolInvalidOutput, tools.ErrClassPermanent
+	case CodeToolNotFound:
+		return tools.ErrToolNotFound, tools.ErrClassPermanent
+	case CodeOverloaded:
+		return tools.ErrOverloaded, tools.ErrClassTransient
+	case CodeTimeout, CodeExpired:
+		return nil, tools.ErrClassTimeout
+	case CodeOutcomeUnknown, CodeUnavailable:
+		return nil, tools.ErrClassTransient
+	}
+	return nil, tools.ErrClassPermanent
+}
+
+// failure is the error of a call that a worker, or the registry for it, answered
+// with an error.
+func (e *ToolError) failure() *tools.Error {
+	code, class := codeMeaning(e.Code)
+	if e.Class != "" {
+		class = e.Class
+	}
+	out := &tools.Error{Code: code, Class: class, Delivery: tools.Answered, OutcomeUnknown: e.OutcomeUnknown,
+		RetryAfter: time.Duration(e.RetryAfterMS) * time.Millisecond, Message: e.message()}
+	out.Retryable = class != tools.ErrClassPermanent || e.Code == CodeStaleContract
+	switch {
+	case e.NotDelivered:
+		out.Delivery = tools.NotDelivered
+	case e.OutcomeUnknown, e.Code == CodeUnavailable:
+		out.Delivery = tools.DeliveryUnknown
+	}
+	return out
+}
+
+// message is the explanation with what is wrong in which argument.
+func (e *ToolError) message() string {
+	if len(e.Issues) == 0 {
+		if e.Message == "" {
+			return e.Code
+		}
+		return e.Message
+	}
+	var b strings.Builder
+	b.WriteString(e.Message)
+	for _, i := range e.Issues {
+		if b.Len() > 0 {
+			b.WriteString("; ")
+		}
+		b.WriteString(i.Field)
+		b.WriteString(": ")
+		if i.Message != "" {
+			b.WriteString(i.Message)
+		} else {
+			b.WriteString(i.Constraint)
+		}
+		if len(i.Allowed) > 0 {
+			b.WriteString(" (allowed: " + strings.Join(i.Allowed, ", ") + ")")
+		}
+	}
+	return b.String()
+}
+
+// ErrorOf makes the error of an answer from that of a tool.
+func ErrorOf(err error) *ToolError {
+	out := &ToolError{Code: CodeExecutionFailed, Message: err.Error()}
+	var te *tools.Error
+	if !errors.As(err, &te) {
+		out.Class = tools.ClassifyError(err, false)
+		return out
+	}
+	out.Message, out.Class, out.OutcomeUnknown, out.RetryAfterMS = te.SafeMessage(), te.Class, te.OutcomeUnknown, te.RetryAfter.Milliseconds()
+	out.NotDelivered = te.Delivery == tools.NotDelivered
+	for _, known := range []struct {
+		err  error
+		code string
+	}{{tools.ErrToolInvalidArgs, CodeInvalidArguments}, {tools.ErrToolInvalidOutput, CodeInvalidOutput}, {tools.ErrToolNotFound, CodeToolNotFound},
+		{tools.ErrOverloaded, CodeOverloaded}} {
+		if errors.Is(err, known.err) {
+			out.Code = known.code
+			break
+		}
+	}
+	if out.Code == CodeExecutionFailed && te.Class == tools.ErrClassTimeout {
+		out.Code = CodeTimeout
+	}
+	return out
+}

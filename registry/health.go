@@ -1,0 +1,271 @@
+package registry
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/toolcrib/toolcrib/registry/stream"
+)
+
+// pingForever pings every worker once in each interval.
+func (r *Registry) pingForever() {
+	tick := time.NewTicker(r.opts.PingInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-tick.C:
+		}
+		for _, ts := range r.all() {
+			ids := ts.ids()
+			for _, id := range ids {
+				r.background(func(ctx context.Context) { r.ping(ctx, ts, id) })
+			}
+			if len(ids) == 0 {
+				r.background(func(ctx context.Context) { r.pingStream(ctx, ts) })
+			}
+		}
+	}
+}
+
+// ids names the workers that announced themselves.
+func (ts *toolset) ids() []string {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	ids := make([]string, 0, len(ts.instances))
+	for id := range ts.instances {
+		if id != unnamed {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// unnamed stands for all workers of a toolset that do not announce themselves,
+// and acknowledge pings that come with the calls.
+const unnamed = ""
+
+// pingStream pings those workers, of a toolset that was registered for them. No
+// second ping is put on the stream before the first was taken from it.
+func (r *Registry) pingStream(ctx context.Context, ts *toolset) {
+	ts.mu.Lock()
+	wanted, i := ts.agreed.Unnamed, ts.instances[unnamed]
+	fell := i != nil && i.up && time.Since(i.lastPong) > r.opts.StaleAfter
+	if fell {
+		i.up = false
+		ts.wake()
+	}
+	ts.mu.Unlock()
+	if fell {
+		r.publishDown(ts.name, unnamed, "it does not answer")
+		r.strand(ts)
+	}
+	if !wanted {
+		return
+	}
+	s, err := ts.stream(ctx)
+	if err != nil {
+		return // the backend is away
+	}
+	if size, err := s.Size(ctx); err != nil || size.Waiting > 0 {
+		return
+	}
+	id := rand.Text()
+	payload, err := json.Marshal(ToolCallMessage{Type: TypePing, PingID: id})
+	if err != nil {
+		return
+	}
+	r.mu.Lock()
+	for old, name := range r.pings {
+		if name == ts.name {
+			delete(r.pings, old)
+		}
+	}
+	r.pings[id] = ts.name
+	r.mu.Unlock()
+	if _, err := s.Add(ctx, TypePing, payload); err != nil {
+		r.log.Warn("a toolset cannot be pinged", "toolset", ts.name, "error", err)
+	}
+}
+
+// hearPong notes that a ping on a request stream was acknowledged.
+func (r *Registry) hearPong(m stream.Message) {
+	r.mu.Lock()
+	ts := r.toolsets[r.pings[string(m.Payload)]]
+	r.mu.Unlock()
+	if ts == nil {
+		return // a ping of a worker's own subject, or another registry's
+	}
+	if ts.enter(&Announcement{Toolset: ts.name, Instance: unnamed}) {
+		r.publishUp(ts.name, unnamed, "")
+	}
+}
+
+// all returns the toolsets of now.
+func (r *Registry) all() []*toolset {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]*toolset, 0, len(r.toolsets))
+	for _, ts := range r.toolsets {
+		list = append(list, ts)
+	}
+	return list
+}
+
+// ping asks one worker how it is, and takes it for down when it has not
+// answered for too long.
+func (r *Registry) ping(ctx context.Context, ts *toolset, id string) {
+	limit, cancel := context.WithTimeout(ctx, r.opts.PingInterval)
+	defer cancel()
+	status, err := r.ask(limit, ts.name, id)
+	if ctx.Err() != nil {
+		return
+	}
+	if err == nil {
+		r.answered(ts, id, status)
+		return
+	}
+	r.missed(ts, id, errors.Is(err, stream.ErrUnavailable))
+}
+
+// ask pings a worker.
+func (r *Registry) ask(ctx context.Context, toolset, id string) (Status, error) {
+	payload, err := json.Marshal(ToolCallMessage{Type: TypePing, PingID: rand.Text()})
+	if err != nil {
+		return Status{}, err
+	}
+	answer, err := r.client.Request(ctx, InstanceSubject(toolset, id), stream.Message{Name: MessagePing, Payload: payload})
+	if err != nil {
+		return Status{}, err
+	}
+	if answer.Name != MessagePong {
+		return Status{}, errNoPong
+	}
+	var s Status
+	if err := decode(answer.Payload, &s); err != nil {
+		return Status{}, err
+	}
+	return s, nil
+}
+
+// errNoPong says that a worker is there and does not acknowledge the ping.
+var errNoPong = errors.New("registry: the worker does not acknowledge the ping")
+
+func (r *Registry) answered(ts *toolset, id string, s Status) {
+	ts.mu.Lock()
+	i := ts.instances[id]
+	if i == nil {
+		ts.mu.Unlock()
+		return // it left meanwhile
+	}
+	back := !i.up
+	i.up, i.missed, i.lastPong, i.status = true, 0, time.Now(), s
+	ts.lastPong = i.lastPong
+	if back {
+		ts.wake()
+	}
+	version := i.version
+	ts.mu.Unlock()
+	if back {
+		r.log.Info("a worker is up again", "toolset", ts.name, "instance", id)
+		r.publishUp(ts.name, id, version)
+	}
+}
+
+// forgetAfter is after how many times StaleAfter a worker that is down is no
+// longer listed.
+const forgetAfter = 15
+
+// missed counts a ping without an answer. When the backend itself was away,
+// that says nothing of the worker, and only its age counts.
+func (r *Registry) missed(ts *toolset, id string, away bool) {
+	ts.mu.Lock()
+	i := ts.instances[id]
+	if i == nil {
+		ts.mu.Unlock()
+		return
+	}
+	if !away {
+		i.missed++
+	}
+	silent := time.Since(i.lastPong)
+	if silent > forgetAfter*r.opts.StaleAfter {
+		delete(ts.instances, id)
+	}
+	fell := i.up && (i.missed >= r.opts.MissedPings || silent > r.opts.StaleAfter)
+	if fell {
+		i.up = false
+		ts.wake()
+	}
+	ts.mu.Unlock()
+	if !fell {
+		return
+	}
+	r.log.Warn("a worker is down", "toolset", ts.name, "instance", id, "last_answer", age(silent))
+	r.publishDown(ts.name, id, "it does not answer")
+	if !away {
+		r.lost(ts, id)
+	}
+	r.strand(ts)
+}
+
+// lost answers the calls that a dead worker had claimed.
+func (r *Registry) lost(ts *toolset, id string) {
+	for _, c := range r.open() {
+		if s, by, _, _ := c.view(); c.toolset == ts.name && s == stateClaimed && by == id {
+			r.background(func(ctx context.Context) { r.unknown(ctx, c, "the worker that ran the call is gone") })
+		}
+	}
+}
+
+// unknown ends a call of which nobody knows whether it had its effect.
+func (r *Registry) unknown(ctx context.Context, c *call, why string) {
+	if err := c.finish(ctx, &r.ledger, failed(c.id, &ToolError{Code: CodeOutcomeUnknown, OutcomeUnknown: true, Message: why})); err != nil {
+		r.log.Error("the end of a call cannot be recorded", "toolset", c.toolset, "call", c.id, "error", err)
+	}
+	r.discard(c)
+}
+
+// strand answers the calls that no worker has, when none is up and their callers
+// did not say that they wait.
+func (r *Registry) strand(ts *toolset) {
+	ts.mu.Lock()
+	keep, last := ts.live() > 0 || ts.changing, ts.lastPong
+	ts.mu.Unlock()
+	if keep {
+		return
+	}
+	why := (&errDown{toolset: ts.name, last: last}).Error()
+	for _, c := range r.open() {
+		if c.toolset != ts.name || c.wait {
+			continue
+		}
+		r.background(func(ctx context.Context) {
+			_, err := c.finishUnclaimed(ctx, &r.ledger, failed(c.id, &ToolError{Code: CodeUnavailable, NotDelivered: c.recorded, Message: why}))
+			if err != nil {
+				r.log.Error("the end of a call cannot be recorded", "toolset", c.toolset, "call", c.id, "error", err)
+			}
+			r.discard(c)
+		})
+	}
+}
+
+// alive reports whether a worker answers, and asks it where its last answer is
+// not fresh. Of one that this process has never heard of it says no once there
+// was time to hear of it.
+func (r *Registry) alive(ctx context.Context, toolset, id string) bool {
+	limit, cancel := context.WithTimeout(ctx, min(2*time.Second, r.opts.PingInterval))
+	defer cancel()
+	_, err := r.ask(limit, toolset, id)
+	if err == nil || errors.Is(err, errNoPong) || errors.Is(err, stream.ErrUnavailable) {
+		return true
+	}
+	if errors.Is(err, stream.ErrNoResponder) {
+		return time.Since(r.started) < r.opts.PingInterval // it may be coming back
+	}
+	return false
+}

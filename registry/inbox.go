@@ -1,0 +1,214 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/toolcrib/toolcrib/registry/stream"
+	"github.com/toolcrib/toolcrib/store"
+)
+
+// settleRequest answers a worker that claims a call or gives its result.
+func (r *Registry) settleRequest(ctx context.Context, m stream.Message) stream.Message {
+	if m.Name == MessageClaim {
+		var c Claim
+		if decode(m.Payload, &c) != nil {
+			return stream.Message{Name: string(VerdictOver)}
+		}
+		return stream.Message{Name: string(r.claimed(ctx, &c))}
+	}
+	res, err := DecodeResult(m.Payload)
+	if err != nil {
+		r.log.Warn("a result cannot be read", "error", err)
+		return stream.Message{Name: MessageOK} // sending it again would not help
+	}
+	if err := r.take(ctx, &res); err != nil {
+		r.log.Error("a result cannot be recorded", "call", res.ToolUseID, "error", err)
+		return stream.Message{Name: MessageRetry}
+	}
+	return stream.Message{Name: MessageOK}
+}
+
+// claimed decides about a claim. A worker that another is said to have taken a
+// call away from is asked whether it lives; when not, nobody knows what became
+// of the call.
+func (r *Registry) claimed(ctx context.Context, by *Claim) Verdict {
+	c, err := r.find(ctx, by.TenantID, by.ToolUseID)
+	if err != nil {
+		r.log.Error("the record of a call cannot be read", "call", by.ToolUseID, "error", err)
+		return VerdictRetry
+	}
+	if c == nil || c.toolset != by.Toolset {
+		return VerdictOver
+	}
+	v, held, err := c.claim(ctx, &r.ledger, by)
+	if err != nil {
+		r.log.Error("a claim cannot be recorded", "call", by.ToolUseID, "error", err)
+		return VerdictRetry
+	}
+	if v == VerdictHeld && !r.alive(ctx, by.Toolset, held) {
+		r.unknown(ctx, c, "the worker that ran the call is gone")
+		return VerdictOver
+	}
+	return v
+}
+
+// find returns a call that this process knows of, or that the store has, or nil.
+func (r *Registry) find(ctx context.Context, tenant, id string) (*call, error) {
+	if c := r.known(id); c != nil {
+		return c, nil
+	}
+	key := callKey(tenant, id)
+	rec, rev, err := r.ledger.read(ctx, key)
+	if err != nil || rec == nil {
+		return nil, err
+	}
+	return r.adopt(key, rec, rev), nil
+}
+
+// adopt makes a call of a record, of which this process did not know.
+func (r *Registry) adopt(key store.Key, rec *record, rev store.Revision) *call {
+	c := newCall(key.Name, *rec, key)
+	c.recorded, c.wait, c.rev, c.sent = true, true, rev, time.Now()
+	close(c.kept)
+	if rec.State == stateDone {
+		c.result = *rec.Result
+		close(c.done)
+		return c
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if other := r.calls[c.id]; other != nil {
+		return other
+	}
+	r.calls[c.id] = c
+	return c
+}
+
+func (r *Registry) known(id string) *call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.calls[id]
+}
+
+// open returns the calls of now.
+func (r *Registry) open() []*call {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := make([]*call, 0, len(r.calls))
+	for _, c := range r.calls {
+		list = append(list, c)
+	}
+	return list
+}
+
+// discard forgets a call that is over and that nobody waits for.
+func (r *Registry) discard(c *call) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.waiters == 0 && (c.over() || !c.recorded) && r.calls[c.id] == c {
+		delete(r.calls, c.id)
+	}
+}
+
+// take gives a call its result. A result of a call that is over, or that nobody
+// knows of, is done with.
+func (r *Registry) take(ctx context.Context, res *ToolResultMessage) error {
+	receipt := Receipt{}
+	if res.Receipt != nil {
+		receipt = *res.Receipt
+	}
+	c, err := r.find(ctx, receipt.TenantID, res.ToolUseID)
+	if err != nil {
+		return err
+	}
+	if c == nil {
+		return nil
+	}
+	r.awaitNotes(ctx, c, receipt.Notes)
+	foreign := false
+	err = c.step(ctx, &r.ledger, func(rec *record) bool {
+		foreign = rec.Token != receipt.Token || rec.State == stateClaimed && rec.Instance != receipt.Instance
+		if foreign || rec.State == stateDone {
+			return false
+		}
+		kept := *res
+		kept.Receipt = nil
+		rec.State, rec.Message, rec.Result, rec.Finished = stateDone, nil, &kept, time.Now()
+		return true
+	})
+	if foreign {
+		r.log.Warn("a result came from a worker that does not have the call", "toolset", c.toolset, "call", c.id, "instance", receipt.Instance)
+	}
+	if err == nil {
+		r.tell(c, res)
+		r.discard(c)
+	}
+	return err
+}
+
+// notesTime is how long a result waits for the notes that were sent ahead of it
+// and may have been overtaken or lost.
+const notesTime = 250 * time.Millisecond
+
+func (r *Registry) awaitNotes(ctx context.Context, c *call, sent int) {
+	if c.noted.Load() >= int64(sent) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, notesTime)
+	defer cancel()
+	for c.noted.Load() < int64(sent) {
+		select {
+		case <-c.heard:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// tell publishes what a result says of the worker.
+func (r *Registry) tell(c *call, res *ToolResultMessage) {
+	if res.Error == nil || !c.over() {
+		return
+	}
+	switch res.Error.Code {
+	case CodeDeadLetter:
+		r.publishDead(c, res.Error.Message)
+	case CodeOverloaded:
+		r.publishOverloaded(c, res.Error.RetryAfterMS)
+	}
+}
+
+// readResults takes the results that workers left on the stream because no
+// registry took them at once.
+func (r *Registry) readResults() {
+	for {
+		e, err := r.results.Receive(r.ctx)
+		if err != nil {
+			if r.ctx.Err() == nil && !errors.Is(err, stream.ErrClosed) {
+				r.log.Error("the stream of results cannot be read", "error", err)
+			}
+			return
+		}
+		r.settleEvent(e)
+	}
+}
+
+func (r *Registry) settleEvent(e stream.Event) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(r.ctx), storeTime)
+	defer cancel()
+	res, err := DecodeResult(e.Payload)
+	if err == nil {
+		if err = r.take(ctx, &res); err != nil {
+			r.log.Error("a result cannot be recorded", "call", res.ToolUseID, "error", err)
+			_ = e.Nack(ctx, time.Second)
+			return
+		}
+	} else {
+		r.log.Warn("a result on the stream cannot be read", "error", err)
+	}
+	if err := e.Ack(ctx); err != nil {
+		r.log.Warn("a result cannot be acknowledged and will come again", "error", err)
+	}
+}

@@ -1,0 +1,329 @@
+package registry
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"go.opentelemetry.io/otel/propagation"
+
+	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/registry/stream"
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// invoker returns the innermost step of a toolset's tool: one attempt at one
+// call.
+func (r *Registry) invoker(ts *toolset, spec ToolSpec) tools.Invoker {
+	fp, err := spec.Fingerprint()
+	harmless := spec.harmless()
+	return func(ctx context.Context, args json.RawMessage) (tools.ToolResult, error) {
+		if err != nil {
+			return tools.ToolResult{}, refuse(tools.ErrClassPermanent, err)
+		}
+		return r.invoke(ctx, ts, &request{tool: spec.Name, fingerprint: fp, harmless: harmless, args: args})
+	}
+}
+
+// request is what one attempt is made of.
+type request struct {
+	tool, fingerprint string
+	harmless          bool // a second run has no further effect
+	args              json.RawMessage
+}
+
+// refuse is the error of a call that certainly did not reach a worker.
+func refuse(class tools.ErrorClass, err error) *tools.Error {
+	return &tools.Error{Class: class, Delivery: tools.NotDelivered, Retryable: class != tools.ErrClassPermanent, Err: err}
+}
+
+func (r *Registry) invoke(ctx context.Context, ts *toolset, q *request) (tools.ToolResult, error) {
+	c := r.prepare(ctx, ts, q)
+	own, err := r.enter(c)
+	if err != nil {
+		return tools.ToolResult{}, err
+	}
+	defer r.exit(own)
+	if own != c {
+		return r.rejoin(ctx, own, c)
+	}
+	if err := ts.ready(ctx, c.wait); err != nil {
+		return tools.ToolResult{}, unready(err)
+	}
+	if err := r.current(ts, q); err != nil {
+		return tools.ToolResult{}, err
+	}
+	if err := r.send(ctx, ts, c); err != nil {
+		return tools.ToolResult{}, err
+	}
+	return r.await(ctx, c)
+}
+
+// unready says why a call was not sent.
+func unready(err error) error {
+	var down *errDown
+	e := &tools.Error{Delivery: tools.NotDelivered, Err: err}
+	if errors.As(err, &down) {
+		e.Message = down.Error()
+		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+			e.Class, e.Retryable = tools.ErrClassTransient, true
+		}
+	}
+	return e
+}
+
+// current refuses a call of a tool that is another now.
+func (r *Registry) current(ts *toolset, q *request) error {
+	spec, ok := ts.spec(q.tool)
+	if !ok {
+		return &tools.Error{Code: tools.ErrToolNotFound, Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered,
+			Message: "the toolset does not have the tool any more"}
+	}
+	if fp, err := spec.Fingerprint(); err != nil || fp != q.fingerprint {
+		return &tools.Error{Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered, Retryable: true,
+			Message: "the tool changed while the call waited; call it again"}
+	}
+	return nil
+}
+
+// prepare makes the call's record, which is not kept yet.
+func (r *Registry) prepare(ctx context.Context, ts *toolset, q *request) *call {
+	who, _ := identity.QuadrupleFrom(ctx)
+	in := tools.CallFrom(ctx)
+	now := time.Now()
+	deadline := now.Add(r.opts.MaxCallTime)
+	if end, ok := ctx.Deadline(); ok && end.Before(deadline) {
+		deadline = end
+	}
+	m := &ToolCallMessage{Type: TypeCall, Tool: q.tool, Payload: q.args, Deadline: deadline, Contract: q.fingerprint,
+		ReplyTo: r.resultsStream(), Meta: &ToolCallMeta{RunID: who.RunID, SessionID: who.SessionID, TenantID: who.TenantID, UserID: who.UserID},
+		Route: &Route{Inbox: r.inbox, Shared: shared(r.opts.Namespace, "settle"), Token: rand.Text(), Claim: !q.harmless}}
+	arguments := hashed(string(q.args))
+	wait := r.opts.Wait || waits(ctx)
+	if in != nil {
+		m.Meta.ToolCallID, m.Meta.ParentToolCallID, m.Meta.IdempotencyKey = in.ID, in.Parent, in.IdempotencyKey
+		m.Meta.Attempt, m.Meta.Caller = in.Attempt(), in.Meta
+		arguments = in.Digest()
+		wait = wait || waitsByMeta(in.Meta)
+	}
+	m.ToolUseID = callID(who, cmp.Or(m.Meta.ToolCallID, rand.Text()), m.Meta.Attempt)
+	carry(ctx, m)
+	c := newCall(m.ToolUseID, record{Version: recordVersion, State: stateAccepted, Toolset: ts.name, Tool: q.tool,
+		Digest: bodyDigest(ts.name, q.tool, arguments), Token: m.Route.Token, Accepted: now, Deadline: deadline, Message: m},
+		callKey(who.TenantID, m.ToolUseID))
+	c.wait, c.recorded = wait, r.opts.RecordAll || !q.harmless
+	return c
+}
+
+// waitsByMeta reports whether the caller's _meta asks to wait for a worker.
+func waitsByMeta(meta json.RawMessage) bool {
+	if len(meta) == 0 {
+		return false
+	}
+	var m map[string]json.RawMessage
+	return json.Unmarshal(meta, &m) == nil && string(m[MetaWait]) == "true"
+}
+
+// carry puts the trace that ctx belongs to on the message.
+func carry(ctx context.Context, m *ToolCallMessage) {
+	headers := propagation.MapCarrier{}
+	propagation.TraceContext{}.Inject(ctx, headers)
+	propagation.Baggage{}.Inject(ctx, headers)
+	m.TraceParent, m.TraceState, m.Baggage = headers["traceparent"], headers["tracestate"], headers["baggage"]
+}
+
+// enter makes the call known, or returns the one of the same id that is. Each
+// enter needs an exit.
+func (r *Registry) enter(c *call) (*call, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.closed {
+		return nil, refuse(tools.ErrClassTransient, errClosed)
+	}
+	other := r.calls[c.id]
+	if other == nil {
+		if r.outstanding(c.toolset) >= r.opts.MaxOutstanding {
+			return nil, &tools.Error{Code: tools.ErrOverloaded, Class: tools.ErrClassTransient, Delivery: tools.NotDelivered, Retryable: true,
+				RetryAfter: time.Second, Message: fmt.Sprintf("%d calls of toolset %q have no answer yet", r.opts.MaxOutstanding, c.toolset)}
+		}
+		r.calls[c.id], other = c, c
+	}
+	other.waiters++
+	r.waiting++
+	return other, nil
+}
+
+// outstanding counts the calls of a toolset where that matters. The caller holds
+// the lock.
+func (r *Registry) outstanding(toolset string) int {
+	if len(r.calls) < r.opts.MaxOutstanding {
+		return 0
+	}
+	n := 0
+	for _, c := range r.calls {
+		if c.toolset == toolset {
+			n++
+		}
+	}
+	return n
+}
+
+// exit says that one who waited for the call does so no longer.
+func (r *Registry) exit(c *call) {
+	r.mu.Lock()
+	c.waiters--
+	r.waiting--
+	if r.closed && r.waiting == 0 {
+		close(r.idle)
+	}
+	r.mu.Unlock()
+	r.discard(c)
+}
+
+// send keeps the record and puts the call on the stream, both at once. When the
+// backend is away, the call stays accepted and is sent when it is back.
+func (r *Registry) send(ctx context.Context, ts *toolset, c *call) error {
+	c.mu.Lock()
+	message := c.rec.Message
+	c.sent = time.Now()
+	c.mu.Unlock()
+	if c.recorded {
+		go c.keep(ctx, &r.ledger)
+	} else {
+		close(c.kept)
+	}
+	err := r.add(ctx, ts, message, c)
+	<-c.kept
+	if c.fault != nil {
+		return unkept(c.fault)
+	}
+	if err == nil || errors.Is(err, stream.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
+		return nil
+	}
+	e := refuse(tools.ErrClassPermanent, err)
+	if errors.Is(err, stream.ErrFull) {
+		e.Class, e.Retryable, e.Code, e.RetryAfter = tools.ErrClassTransient, true, tools.ErrOverloaded, time.Second
+		e.Message = fmt.Sprintf("the queue of toolset %q is full", ts.name)
+	}
+	if errors.Is(err, stream.ErrTooLarge) {
+		e.Message = fmt.Sprintf("the arguments are too large for the stream, which takes %d bytes", r.client.MaxPayload())
+	}
+	code := CodeUnavailable
+	if e.Code != nil {
+		code = CodeOverloaded
+	}
+	if _, err := c.finishUnclaimed(ctx, &r.ledger, failed(c.id, &ToolError{Code: code, Class: e.Class, NotDelivered: true,
+		RetryAfterMS: e.RetryAfter.Milliseconds(), Message: e.SafeMessage()})); err != nil {
+		r.log.Error("the end of a call cannot be recorded", "toolset", c.toolset, "call", c.id, "error", err)
+	}
+	return e
+}
+
+// addTime bounds how long the stream has to take a call before it is left to be
+// sent again.
+const addTime = 5 * time.Second
+
+func (r *Registry) add(ctx context.Context, ts *toolset, m *ToolCallMessage, c *call) error {
+	payload, err := Encode(m)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, addTime)
+	defer cancel()
+	s, err := ts.stream(ctx)
+	if err != nil {
+		return err
+	}
+	_, err = s.Add(ctx, TypeCall, payload)
+	c.mu.Lock()
+	c.sent = time.Now()
+	c.mu.Unlock()
+	return err
+}
+
+// unkept is the error of a call whose record could not be made.
+func unkept(fault error) error {
+	if errors.Is(fault, errOtherBody) {
+		return refuse(tools.ErrClassPermanent, fault)
+	}
+	e := refuse(tools.ErrClassTransient, fault)
+	e.Message = "the call cannot be recorded"
+	return e
+}
+
+// rejoin waits for the call of the same id that is under way.
+func (r *Registry) rejoin(ctx context.Context, running, c *call) (tools.ToolResult, error) {
+	running.mu.Lock()
+	same := running.rec.Digest == c.rec.Digest
+	running.mu.Unlock()
+	if !same {
+		return tools.ToolResult{}, refuse(tools.ErrClassPermanent, errOtherBody)
+	}
+	return r.await(ctx, running)
+}
+
+// await passes on what the worker says, until there is a result.
+func (r *Registry) await(ctx context.Context, c *call) (tools.ToolResult, error) {
+	in := tools.CallFrom(ctx)
+	for {
+		select {
+		case n := <-c.notes:
+			n.pass(ctx, in)
+		case <-c.done:
+			for len(c.notes) > 0 {
+				n := <-c.notes
+				n.pass(ctx, in)
+			}
+			return resultOf(&c.result)
+		case <-ctx.Done():
+			if c.over() {
+				return resultOf(&c.result)
+			}
+			return tools.ToolResult{}, r.abandon(ctx, c)
+		}
+	}
+}
+
+// abandon ends a call whose caller waits no longer. If no worker has it, none
+// will run it, which the caller is told; otherwise the worker is told.
+func (r *Registry) abandon(ctx context.Context, c *call) error {
+	e := &tools.Error{Err: ctx.Err()}
+	r.mu.Lock()
+	shared := c.waiters > 1
+	r.mu.Unlock()
+	if shared {
+		return e
+	}
+	if c.recorded {
+		code, why := CodeCancelled, "its caller went away before a worker had it"
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			code, why = CodeExpired, "its time was over before a worker had it"
+		}
+		unclaimed, err := c.finishUnclaimed(ctx, &r.ledger, failed(c.id, &ToolError{Code: code, NotDelivered: true, Message: why}))
+		switch {
+		case err != nil:
+			r.log.Error("the end of a call cannot be recorded", "toolset", c.toolset, "call", c.id, "error", err)
+		case unclaimed:
+			e.Delivery = tools.NotDelivered
+		}
+	}
+	r.cancel(ctx, c)
+	return e
+}
+
+// cancel tells the toolset's workers that nobody waits for the call.
+func (r *Registry) cancel(ctx context.Context, c *call) {
+	payload, err := json.Marshal(Cancel{ToolUseID: c.id})
+	if err == nil {
+		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer stop()
+		err = r.client.Publish(ctx, CancelSubject(c.toolset), stream.Message{Name: MessageCancel, Payload: payload})
+	}
+	if err != nil {
+		r.log.Warn("the workers cannot be told that a call was cancelled", "toolset", c.toolset, "call", c.id, "error", err)
+	}
+}

@@ -1,0 +1,260 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"github.com/toolcrib/toolcrib/registry"
+	"github.com/toolcrib/toolcrib/registry/stream"
+)
+
+// listen opens what the worker hears beside its stream.
+func (w *worker) listen(ctx context.Context) ([]stream.Subscription, error) {
+	var subs []stream.Subscription
+	own, err := w.client.Respond(ctx, registry.InstanceSubject(w.toolset, w.instance), w.respond)
+	if err != nil {
+		return nil, fmt.Errorf("provider: respond to pings: %w", err)
+	}
+	subs = append(subs, own)
+	for subject, handle := range map[string]func(stream.Message){
+		registry.CancelSubject(w.toolset):         w.hearCancel,
+		registry.HelloSubject(w.opts.Namespace): func(stream.Message) { poke(w.renew) },
+	} {
+		s, err := w.client.Subscribe(ctx, subject, handle)
+		if err != nil {
+			return subs, fmt.Errorf("provider: listen to %s: %w", subject, err)
+		}
+		subs = append(subs, s)
+	}
+	return subs, nil
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+func (w *worker) hearCancel(m stream.Message) {
+	var c registry.Cancel
+	if json.Unmarshal(m.Payload, &c) == nil && c.ToolUseID != "" {
+		w.drop(c.ToolUseID)
+	}
+}
+
+// respond answers a ping of a registry, or a request to end.
+func (w *worker) respond(ctx context.Context, m stream.Message) stream.Message {
+	if m.Name == registry.MessageRetire {
+		w.retire.Do(func() { close(w.retired) })
+		select {
+		case <-w.drained:
+			return stream.Message{Name: registry.MessageOK}
+		case <-ctx.Done():
+			return stream.Message{Name: registry.MessageRetry}
+		}
+	}
+	ping, err := registry.DecodeCall(m.Payload)
+	if err != nil || ping.Type != registry.TypePing {
+		return stream.Message{Name: registry.MessageRetry}
+	}
+	poke(w.heard)
+	if err := w.pong(ctx, ping.PingID); err != nil {
+		w.log.Warn("a ping is not acknowledged", "error", err)
+		return stream.Message{Name: registry.MessageRetry}
+	}
+	payload, err := json.Marshal(w.status(ping.PingID))
+	if err != nil {
+		return stream.Message{Name: registry.MessageRetry}
+	}
+	return stream.Message{Name: registry.MessagePong, Payload: payload}
+}
+
+// pong calls Options.Pong, which gets no more than its time even if it does not
+// look at its context.
+func (w *worker) pong(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, w.opts.PongTimeout)
+	defer cancel()
+	done := make(chan error, 1)
+	go func() {
+		defer func() {
+			if r := recover(); r != nil {
+				done <- fmt.Errorf("provider: Pong panicked: %v", r)
+			}
+		}()
+		done <- w.opts.Pong(ctx, id)
+	}()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("provider: Pong took longer than %s: %w", w.opts.PongTimeout, ctx.Err())
+	}
+}
+
+// streamPing acknowledges a ping that came with the calls.
+func (w *worker) streamPing(e stream.Event, id string) {
+	if err := w.pong(w.work, id); err != nil {
+		w.log.Warn("a ping is not acknowledged", "error", err)
+	}
+	ctx, cancel := w.brief()
+	defer cancel()
+	if err := e.Ack(ctx); err != nil {
+		w.log.Warn("a ping cannot be taken from the stream and will come again", "error", err)
+	}
+}
+
+func (w *worker) status(pingID string) registry.Status {
+	return registry.Status{Toolset: w.toolset, Instance: w.instance, Version: w.opts.Version, PingID: pingID,
+		Running: int(w.running.Load()), Queued: len(w.queue), Concurrency: w.opts.MaxConcurrentToolCalls, Queue: w.opts.MaxQueuedToolCalls,
+		Served: w.served.Load(), Failed: w.failed.Load(), Draining: w.draining.Load()}
+}
+
+// enter announces the worker. It returns when it may serve: because a registry
+// says so, or because there is none, in which case calls that are on the stream
+// are served all the same.
+func (w *worker) enter(ctx context.Context) error {
+	for ctx.Err() == nil {
+		a, err := w.announce(ctx)
+		switch {
+		case err != nil:
+			w.log.Info("no registry answers yet", "error", err)
+			poke(w.renew)
+			return nil
+		case a.Status == registry.StatusServe, w.contract == nil && a.Status == registry.StatusStandby:
+			if a.Status == registry.StatusStandby {
+				poke(w.renew)
+			}
+			return nil
+		case a.Status == registry.StatusRefused:
+			return fmt.Errorf("%w: %s", ErrRefused, a.Message)
+		}
+		w.log.Info("the worker is on standby", "reason", a.Message)
+		if !sleep(ctx, max(time.Duration(a.RetryAfterMS)*time.Millisecond, 10*time.Millisecond)) {
+			return nil
+		}
+	}
+	return nil
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// announceTime bounds one announcement, which may write to the store.
+const announceTime = 10 * time.Second
+
+// announce asks a registry to admit the worker.
+func (w *worker) announce(ctx context.Context) (registry.Admission, error) {
+	a := &registry.Announcement{Toolset: w.toolset, Instance: w.instance, Version: w.opts.Version, Host: w.host,
+		Concurrency: w.opts.MaxConcurrentToolCalls, Queue: w.opts.MaxQueuedToolCalls, Contract: w.contract}
+	if len(w.opts.Key) > 0 {
+		if err := a.Sign(w.opts.Key); err != nil {
+			return registry.Admission{}, err
+		}
+	}
+	payload, err := registry.Encode(a)
+	if err != nil {
+		return registry.Admission{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, announceTime)
+	defer cancel()
+	answer, err := w.client.Request(ctx, registry.AnnounceSubject(w.opts.Namespace), stream.Message{Name: registry.MessageAnnounce, Payload: payload})
+	if err != nil {
+		return registry.Admission{}, err
+	}
+	var out registry.Admission
+	if err := json.Unmarshal(answer.Payload, &out); err != nil {
+		return registry.Admission{}, fmt.Errorf("provider: a registry's answer cannot be read: %w", err)
+	}
+	if silence := time.Duration(out.SilenceMS) * time.Millisecond; silence > 0 {
+		w.silence.Store(int64(silence))
+	}
+	return out, nil
+}
+
+// The pauses between announcements that nobody answered.
+const (
+	firstPause   = 250 * time.Millisecond
+	longestPause = 10 * time.Second
+)
+
+// stayKnown announces the worker again when a registry starts, when none had
+// answered yet, and when no ping came for too long. It returns an error when a
+// registry refuses the worker, or has another in its place.
+func (w *worker) stayKnown(ctx context.Context) error {
+	pause := firstPause
+	for {
+		if !w.awaitReason(ctx) {
+			return nil
+		}
+		// Many workers hear of a registry that starts in one moment.
+		if !sleep(ctx, rand.N(pause)) {
+			return nil
+		}
+		a, err := w.announce(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err != nil, a.Status == registry.StatusStandby && w.contract == nil:
+			pause = min(2*pause, longestPause)
+			poke(w.renew)
+			continue
+		case a.Status == registry.StatusRefused:
+			return fmt.Errorf("%w: %s", ErrRefused, a.Message)
+		case a.Status == registry.StatusStandby:
+			w.retire.Do(func() { close(w.retired) })
+			return nil
+		}
+		pause = firstPause
+	}
+}
+
+// awaitReason waits for a reason to announce the worker again: a registry that
+// starts, or too long a silence.
+func (w *worker) awaitReason(ctx context.Context) bool {
+	quiet := time.NewTimer(w.patience())
+	defer quiet.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-w.renew:
+			return true
+		case <-quiet.C:
+			return true
+		case <-w.heard:
+			quiet.Reset(w.patience())
+		}
+	}
+}
+
+// patience is how long the worker waits for a ping.
+func (w *worker) patience() time.Duration {
+	if d := time.Duration(w.silence.Load()); d > 0 {
+		return d
+	}
+	return registry.DefaultStaleAfter + registry.DefaultPingInterval
+}
+
+// leave tells the registries that the worker ends.
+func (w *worker) leave(ctx context.Context) {
+	payload, err := registry.Encode(registry.Announcement{Toolset: w.toolset, Instance: w.instance})
+	if err == nil {
+		_, err = w.client.Request(ctx, registry.AnnounceSubject(w.opts.Namespace), stream.Message{Name: registry.MessageLeave, Payload: payload})
+	}
+	if err != nil && !errors.Is(err, stream.ErrNoResponder) {
+		w.log.Warn("the registry cannot be told that the worker ends", "error", err)
+	}
+}

@@ -1,0 +1,226 @@
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/toolcrib/toolcrib/registry"
+	"github.com/toolcrib/toolcrib/registry/stream"
+)
+
+// claim asks for the right to run a call. Without it the call is settled as the
+// registry says.
+func (w *worker) claim(j *job) bool {
+	m := &j.msg
+	payload, err := json.Marshal(registry.Claim{ToolUseID: m.ToolUseID, Toolset: w.toolset, Instance: w.instance, Token: m.Route.Token, TenantID: tenant(m)})
+	if err != nil {
+		w.release(j, time.Second)
+		return false
+	}
+	answer, err := w.request(j.ctx, m.Route, stream.Message{Name: registry.MessageClaim, Payload: payload}, string(registry.VerdictRetry))
+	verdict := registry.Verdict(answer.Name)
+	switch {
+	case err != nil:
+		w.log.Warn("a call cannot be claimed now and goes back", "call", m.ToolUseID, "error", err)
+		w.release(j, time.Second)
+	case verdict == registry.VerdictRun:
+		return true
+	case verdict == registry.VerdictOver:
+		j.cancel()
+		w.settle(j)
+	default:
+		w.release(j, time.Second)
+	}
+	return false
+}
+
+func tenant(m *registry.ToolCallMessage) string {
+	if m.Meta == nil {
+		return ""
+	}
+	return m.Meta.TenantID
+}
+
+// tries is how often a registry is asked before something else is done.
+const tries = 4
+
+// request asks the process that sent the call, or another registry when that
+// one is gone, and asks again while the answer is the one named again.
+func (w *worker) request(ctx context.Context, route *registry.Route, m stream.Message, again string) (stream.Message, error) {
+	err := errors.New("no registry answers")
+	pause := 50 * time.Millisecond
+	for range tries {
+		var answer stream.Message
+		if answer, err = w.ask(ctx, route, m); err == nil && answer.Name != again {
+			return answer, nil
+		}
+		if err == nil {
+			err = errors.New("the registry cannot write its record now")
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return stream.Message{}, ctx.Err()
+		}
+		pause *= 4
+	}
+	return stream.Message{}, err
+}
+
+func (w *worker) ask(ctx context.Context, route *registry.Route, m stream.Message) (stream.Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, busTime)
+	defer cancel()
+	answer, err := w.client.Request(ctx, route.Inbox, m)
+	if err != nil && route.Shared != "" && errors.Is(err, stream.ErrNoResponder) {
+		return w.client.Request(ctx, route.Shared, m)
+	}
+	return answer, err
+}
+
+// answer gives the call its result, and settles it once that has arrived.
+func (w *worker) answer(j *job, res registry.ToolResultMessage) {
+	w.served.Add(1)
+	if res.Error != nil {
+		w.failed.Add(1)
+	}
+	payload := w.encode(j, res)
+	if err := w.deliver(&j.msg, payload); err != nil {
+		w.log.Error("an answer cannot be delivered", "call", j.msg.ToolUseID, "error", err)
+		w.forget(j)
+		return
+	}
+	w.settle(j)
+}
+
+// encode makes the bytes of an answer; one that cannot be made, or is too large,
+// becomes an error.
+func (w *worker) encode(j *job, res registry.ToolResultMessage) []byte {
+	m := &j.msg
+	res.ToolUseID = m.ToolUseID
+	if m.Route != nil {
+		res.Receipt = &registry.Receipt{Instance: w.instance, Token: m.Route.Token, TenantID: tenant(m), Notes: j.out.count()}
+	}
+	payload, err := registry.Encode(res)
+	if err == nil && len(payload) <= w.client.MaxPayload() {
+		return payload
+	}
+	e := &registry.ToolError{Code: registry.CodeResultTooLarge, Class: "permanent",
+		Message: fmt.Sprintf("the result takes %d bytes, and the stream takes at most %d", len(payload), w.client.MaxPayload())}
+	if err != nil {
+		e = &registry.ToolError{Code: registry.CodeInvalidOutput, Class: "permanent", Message: "the result is not JSON"}
+	}
+	res = registry.ToolResultMessage{ToolUseID: m.ToolUseID, Receipt: res.Receipt, Error: e}
+	payload, _ = registry.Encode(res) // texts and numbers always encode
+	return payload
+}
+
+// deliver brings an answer to the process that waits for it, or else to the
+// stream that keeps it for whoever takes that process's place.
+func (w *worker) deliver(m *registry.ToolCallMessage, payload []byte) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.work), w.opts.DrainTimeout)
+	defer cancel()
+	message := stream.Message{Name: w.opts.ResultEventType, Payload: payload}
+	if m.Route != nil {
+		if answer, err := w.request(ctx, m.Route, message, registry.MessageRetry); err == nil && answer.Name == registry.MessageOK {
+			return nil
+		}
+	}
+	return w.leaveOnStream(ctx, m, message)
+}
+
+// leaveOnStream adds an event to the stream that takes a call's answer, and tries
+// again while the backend is away.
+func (w *worker) leaveOnStream(ctx context.Context, m *registry.ToolCallMessage, message stream.Message) error {
+	pause := 100 * time.Millisecond
+	for {
+		err := w.addReply(ctx, m, message)
+		if err == nil || ctx.Err() != nil || !errors.Is(err, stream.ErrUnavailable) && !errors.Is(err, stream.ErrFull) {
+			return err
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return err
+		}
+		pause = min(2*pause, busTime)
+	}
+}
+
+func (w *worker) addReply(ctx context.Context, m *registry.ToolCallMessage, message stream.Message) error {
+	name, opts := m.ReplyTo, (*stream.Options)(nil)
+	if name == "" {
+		name, opts = registry.ResultStream(m.ToolUseID), &stream.Options{TTL: registry.ResultTTL}
+	}
+	s, err := w.client.Stream(ctx, name, opts)
+	if err != nil {
+		return err
+	}
+	_, err = s.Add(ctx, message.Name, message.Payload)
+	return err
+}
+
+// settle acknowledges a call.
+func (w *worker) settle(j *job) {
+	w.forget(j)
+	ctx, cancel := w.brief()
+	defer cancel()
+	if err := j.each(func(e stream.Event) error { return e.Ack(ctx) }); err != nil {
+		w.log.Warn("a call cannot be acknowledged and will come again", "call", j.msg.ToolUseID, "error", err)
+	}
+}
+
+// poison puts what cannot be read aside, and tells whoever sent it as far as
+// that can be read.
+func (w *worker) poison(e stream.Event, m registry.ToolCallMessage, fault error) {
+	w.log.Error("a message on the request stream cannot be served", "event", e.ID, "error", fault)
+	w.bury(e, m, &registry.ToolError{Code: registry.CodeInvalidMessage, Class: "permanent", NotDelivered: true, Message: fault.Error()})
+	ctx, cancel := w.brief()
+	defer cancel()
+	if err := e.Ack(ctx); err != nil {
+		w.log.Warn("a message cannot be acknowledged and will come again", "event", e.ID, "error", err)
+	}
+}
+
+// dead gives up a call that several workers had and none answered.
+func (w *worker) dead(_ context.Context, e stream.Event) error {
+	m, err := registry.DecodeCall(e.Payload)
+	if err == nil && m.Type == registry.TypePing {
+		return nil
+	}
+	w.log.Error("a call is given up", "call", m.ToolUseID, "tool", m.Tool, "deliveries", e.Deliveries)
+	w.bury(e, m, &registry.ToolError{Code: registry.CodeDeadLetter, Class: "permanent",
+		Message: fmt.Sprintf("the call was given to workers %d times, and none answered it", e.Deliveries)})
+	return nil
+}
+
+// bury keeps an event on the toolset's stream of dead letters and answers it.
+func (w *worker) bury(e stream.Event, m registry.ToolCallMessage, why *registry.ToolError) {
+	ctx, cancel := w.brief()
+	defer cancel()
+	s, err := w.client.Stream(ctx, registry.DeadStream(w.toolset), &stream.Options{MaxEvents: maxDead})
+	if err == nil {
+		_, err = s.Add(ctx, e.Name, e.Payload)
+	}
+	if err != nil {
+		w.log.Error("a dead letter cannot be kept", "event", e.ID, "error", err)
+	}
+	if m.ToolUseID == "" || len(m.ToolUseID) > registry.MaxToolUseIDBytes || m.Type == registry.TypePing {
+		return
+	}
+	j := w.newJob(e, m)
+	defer j.cancel()
+	if err := w.deliver(&j.msg, w.encode(j, registry.ToolResultMessage{Error: why})); err != nil {
+		w.log.Error("the caller of a dead letter cannot be told", "call", m.ToolUseID, "error", err)
+	}
+}
+
+// maxDead bounds the stream of dead letters. What no longer finds room there is
+// in the log alone, and its caller is told all the same.
+const maxDead = 1000

@@ -1,0 +1,310 @@
+package provider
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/toolcrib/toolcrib/registry"
+	"github.com/toolcrib/toolcrib/registry/stream"
+)
+
+// job is a call that this worker has.
+type job struct {
+	msg    registry.ToolCallMessage
+	ctx    context.Context // ends at the deadline and when the caller goes away
+	cancel context.CancelFunc
+	out    *emitter
+
+	mu     sync.Mutex
+	leases []stream.Event // the event, once more for each time that it was delivered again
+}
+
+// add keeps another lease on the same call.
+func (j *job) add(e stream.Event) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.leases = append(j.leases, e)
+}
+
+// each does something with every lease on the call.
+func (j *job) each(f func(e stream.Event) error) error {
+	j.mu.Lock()
+	leases := append([]stream.Event(nil), j.leases...)
+	j.mu.Unlock()
+	var last error
+	for _, e := range leases {
+		if err := f(e); err != nil && !errors.Is(err, stream.ErrSettled) {
+			last = err
+		}
+	}
+	return last
+}
+
+// busTime bounds what passes between a worker and a backend at once.
+const busTime = 5 * time.Second
+
+// brief returns a context for settling something, which goes on while the worker
+// drains.
+func (w *worker) brief() (context.Context, context.CancelFunc) {
+	return context.WithTimeout(context.WithoutCancel(w.work), busTime)
+}
+
+// take sorts what came from the stream. It never waits for a tool.
+func (w *worker) take(e stream.Event) {
+	m, err := registry.DecodeCall(e.Payload)
+	switch {
+	case err != nil:
+		w.tasks.Go(func() { w.poison(e, m, err) })
+	case m.Type == registry.TypePing:
+		w.tasks.Go(func() { w.streamPing(e, m.PingID) })
+	default:
+		w.accept(e, m)
+	}
+}
+
+// accept queues a call, or answers why not.
+func (w *worker) accept(e stream.Event, m registry.ToolCallMessage) {
+	if w.again(e, m.ToolUseID) {
+		return
+	}
+	j := w.newJob(e, m)
+	if refusal := w.refusal(j); refusal != nil {
+		w.tasks.Go(func() { w.refuse(j, refusal) })
+		return
+	}
+	w.mu.Lock()
+	w.held[m.ToolUseID] = j
+	w.mu.Unlock()
+	select {
+	case w.queue <- j:
+	default:
+		w.log.Warn("the queue is full", "call", m.ToolUseID, "queued", len(w.queue))
+		w.tasks.Go(func() {
+			w.refuse(j, &registry.ToolError{Code: registry.CodeOverloaded, NotDelivered: true, RetryAfterMS: time.Second.Milliseconds(),
+				Message: fmt.Sprintf("the worker's queue of %d calls is full", w.opts.MaxQueuedToolCalls)})
+		})
+	}
+}
+
+// again reports whether the worker has the call already, and keeps the new lease
+// with it.
+func (w *worker) again(e stream.Event, id string) bool {
+	w.mu.Lock()
+	j := w.held[id]
+	w.mu.Unlock()
+	if j == nil {
+		return false
+	}
+	j.add(e)
+	return true
+}
+
+func (w *worker) newJob(e stream.Event, m registry.ToolCallMessage) *job {
+	j := &job{msg: m, leases: []stream.Event{e}}
+	ctx := w.work
+	if !m.Deadline.IsZero() {
+		j.ctx, j.cancel = context.WithDeadline(ctx, m.Deadline)
+	} else {
+		j.ctx, j.cancel = context.WithCancel(ctx)
+	}
+	j.out = &emitter{worker: w, msg: &j.msg}
+	j.ctx = context.WithValue(j.ctx, emitterKey{}, j.out)
+	return j
+}
+
+// refusal says why a call is not run at all.
+func (w *worker) refusal(j *job) *registry.ToolError {
+	m := &j.msg
+	if !m.Deadline.IsZero() && !time.Now().Before(m.Deadline) {
+		return &registry.ToolError{Code: registry.CodeExpired, NotDelivered: true, Message: "its time was over before a worker ran it"}
+	}
+	if w.wasCancelled(m.ToolUseID) {
+		return &registry.ToolError{Code: registry.CodeCancelled, NotDelivered: true, Message: "its caller went away before a worker ran it"}
+	}
+	if m.Contract == "" || w.prints == nil {
+		return nil
+	}
+	switch w.prints[m.Tool] {
+	case m.Contract:
+		return nil
+	case "":
+		return &registry.ToolError{Code: registry.CodeToolNotFound, NotDelivered: true, Message: "the worker does not have the tool"}
+	}
+	return &registry.ToolError{Code: registry.CodeStaleContract, NotDelivered: true, Message: "the tool changed while the call waited; call it again"}
+}
+
+// refuse answers a call that is not run.
+func (w *worker) refuse(j *job, e *registry.ToolError) {
+	defer j.cancel()
+	w.answer(j, registry.ToolResultMessage{Error: e})
+}
+
+// runQueue runs one call after the other.
+func (w *worker) runQueue() {
+	for j := range w.queue {
+		if w.draining.Load() {
+			w.release(j, 0)
+			continue
+		}
+		w.running.Add(1)
+		w.run(j)
+		w.running.Add(-1)
+	}
+}
+
+// giveBack empties the queue for other workers.
+func (w *worker) giveBack() {
+	for {
+		select {
+		case j := <-w.queue:
+			w.release(j, 0)
+		default:
+			return
+		}
+	}
+}
+
+// release gives a call back to the stream.
+func (w *worker) release(j *job, delay time.Duration) {
+	j.cancel()
+	w.forget(j)
+	ctx, cancel := w.brief()
+	defer cancel()
+	if err := j.each(func(e stream.Event) error { return e.Nack(ctx, delay) }); err != nil {
+		w.log.Warn("a call cannot be given back; it goes back when its lease ends", "call", j.msg.ToolUseID, "error", err)
+	}
+}
+
+func (w *worker) forget(j *job) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.held[j.msg.ToolUseID] == j {
+		delete(w.held, j.msg.ToolUseID)
+	}
+}
+
+// run runs a call, if it is this worker's to run, and has the answer sent, for
+// which the next call does not wait.
+func (w *worker) run(j *job) {
+	if refusal := w.refusal(j); refusal != nil {
+		w.tasks.Go(func() { w.refuse(j, refusal) })
+		return
+	}
+	if j.msg.Route != nil && j.msg.Route.Claim && !w.claim(j) {
+		return
+	}
+	res := w.handle(j)
+	w.tasks.Go(func() {
+		defer j.cancel()
+		w.answer(j, res)
+	})
+}
+
+// handle has the handler run the call.
+func (w *worker) handle(j *job) (res registry.ToolResultMessage) {
+	m := &j.msg
+	ctx := propagation.TraceContext{}.Extract(j.ctx, propagation.MapCarrier{"traceparent": m.TraceParent, "tracestate": m.TraceState})
+	ctx = propagation.Baggage{}.Extract(ctx, propagation.MapCarrier{"baggage": m.Baggage})
+	ctx, span := w.opts.Tracer.Start(ctx, "toolcrib.worker.call", trace.WithSpanKind(trace.SpanKindConsumer), trace.WithAttributes(
+		attribute.String("toolcrib.toolset", w.toolset), attribute.String("toolcrib.tool", m.Tool), attribute.String("toolcrib.tool_use_id", m.ToolUseID)))
+	defer span.End()
+	defer func() {
+		if r := recover(); r != nil {
+			w.log.Error("a tool panicked", "tool", m.Tool, "call", m.ToolUseID, "panic", fmt.Sprint(r), "stack", string(debug.Stack()))
+			res = registry.ToolResultMessage{Error: &registry.ToolError{Code: registry.CodeExecutionFailed, Class: "permanent", Message: "the tool panicked"}}
+		}
+		if res.Error != nil {
+			span.SetStatus(codes.Error, res.Error.Code)
+		}
+	}()
+	res, err := w.handler.HandleToolCall(ctx, *m)
+	if err != nil {
+		return registry.ToolResultMessage{Error: w.fault(j, err)}
+	}
+	return res
+}
+
+// fault says why the handler gave no result. Of a call that was stopped on its
+// way nobody knows how far it came.
+func (w *worker) fault(j *job, err error) *registry.ToolError {
+	e := registry.ErrorOf(err)
+	effects := j.msg.Route == nil || j.msg.Route.Claim
+	switch {
+	case j.ctx.Err() == nil:
+	case errors.Is(err, context.DeadlineExceeded):
+		e.Code, e.Class, e.OutcomeUnknown = registry.CodeTimeout, "timeout", e.OutcomeUnknown || effects && !e.NotDelivered
+	case errors.Is(err, context.Canceled):
+		e.Code, e.OutcomeUnknown = registry.CodeCancelled, e.OutcomeUnknown || effects && !e.NotDelivered
+	}
+	return e
+}
+
+// wasCancelled reports whether the call's caller is known to have gone away.
+func (w *worker) wasCancelled(id string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, gone := w.cancelled[id]
+	return gone
+}
+
+const (
+	// maxCancelled bounds how many calls are remembered whose callers went away.
+	maxCancelled = 4096
+	// cancelledFor is how long they are, which is longer than they wait here.
+	cancelledFor = 10 * time.Minute
+)
+
+// drop ends a call whose caller went away, or remembers not to begin it.
+func (w *worker) drop(id string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	now := time.Now().Unix()
+	if len(w.cancelled) >= maxCancelled {
+		for old, until := range w.cancelled {
+			if until < now || len(w.cancelled) >= maxCancelled {
+				delete(w.cancelled, old)
+			}
+		}
+	}
+	w.cancelled[id] = now + int64(cancelledFor/time.Second)
+	if j := w.held[id]; j != nil {
+		j.cancel()
+	}
+}
+
+// keepLeases extends the leases of the calls that the worker has, until it has
+// none left.
+func (w *worker) keepLeases(every time.Duration) {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		select {
+		case <-w.drained:
+			return
+		case <-tick.C:
+		}
+		w.mu.Lock()
+		list := make([]*job, 0, len(w.held))
+		for _, j := range w.held {
+			list = append(list, j)
+		}
+		w.mu.Unlock()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(w.work), every)
+		for _, j := range list {
+			err := j.each(func(e stream.Event) error { return e.Extend(ctx) })
+			if err != nil && !errors.Is(err, stream.ErrLost) {
+				w.log.Warn("the lease of a call cannot be extended", "call", j.msg.ToolUseID, "error", err)
+			}
+		}
+		cancel()
+	}
+}

@@ -1,0 +1,138 @@
+package registry
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/store"
+)
+
+// Collections of the store.
+const (
+	callCollection    = "worker_calls"
+	toolsetCollection = "worker_toolsets"
+)
+
+// state is how far a recorded call is. It only moves forward.
+type state string
+
+const (
+	stateAccepted state = "accepted" // no worker has it
+	stateClaimed  state = "claimed"  // one worker may have run it
+	stateDone     state = "done"     // it has its result
+)
+
+// record is what the store keeps of a call.
+type record struct {
+	Version  int       `json:"v"`
+	State    state     `json:"state"`
+	Toolset  string    `json:"toolset"`
+	Tool     string    `json:"tool"`
+	Digest   string    `json:"digest"` // of what is called with which arguments
+	Token    string    `json:"token"`
+	Accepted time.Time `json:"accepted"`
+	Deadline time.Time `json:"deadline"`
+	// Message is what is sent, as long as the call is open.
+	Message *ToolCallMessage `json:"message,omitempty"`
+	// Instance is the worker that claimed it, and Claimed when.
+	Instance string    `json:"instance,omitempty"`
+	Claimed  time.Time `json:"claimed,omitzero"`
+	// Result is there once the call is done.
+	Result   *ToolResultMessage `json:"result,omitempty"`
+	Finished time.Time          `json:"finished,omitzero"`
+}
+
+const (
+	recordVersion = 1
+	// lookAfter is when a record that is still open is looked at again by
+	// whichever registry gets to it.
+	lookAfter = 15 * time.Second
+)
+
+// ledger keeps the records of calls.
+type ledger struct {
+	records   store.Records
+	retention time.Duration
+}
+
+// callKey names the record of a call. Calls without a tenant are those of a
+// catalog that demands no identity.
+func callKey(tenant, id string) store.Key {
+	owner := store.Global()
+	if tenant != "" {
+		owner = store.Tenant(identity.Identity{TenantID: tenant})
+	}
+	return store.Key{Collection: callCollection, Owner: owner, Name: id}
+}
+
+// write puts a record, under a condition.
+func (l *ledger) write(ctx context.Context, key store.Key, rec *record, condition store.Revision) (store.Revision, error) {
+	value, err := Encode(rec)
+	if err != nil {
+		return 0, err
+	}
+	now := time.Now()
+	w := store.Write{Key: key, Value: value, If: condition, Expires: rec.Deadline.Add(l.retention)}
+	if rec.State == stateDone {
+		w.Expires = now.Add(l.retention)
+	} else {
+		w.Due = now.Add(lookAfter)
+	}
+	revisions, err := l.records.Apply(ctx, store.Batch{Writes: []store.Write{w}})
+	if err != nil {
+		return 0, err
+	}
+	return revisions[0], nil
+}
+
+// read returns a record, or nil when there is none.
+func (l *ledger) read(ctx context.Context, key store.Key) (*record, store.Revision, error) {
+	got, err := l.records.Get(ctx, key)
+	if errors.Is(err, store.ErrNotFound) {
+		return nil, 0, nil
+	}
+	if err != nil {
+		return nil, 0, err
+	}
+	rec, err := decodeRecord(got.Value)
+	return rec, got.Revision, err
+}
+
+func decodeRecord(value []byte) (*record, error) {
+	var rec record
+	if err := json.Unmarshal(value, &rec); err != nil {
+		return nil, fmt.Errorf("%w: the record of a call cannot be read", ErrInvalid)
+	}
+	if rec.Version != recordVersion {
+		return nil, fmt.Errorf("%w: the record of a call has version %d, and this program reads %d", ErrInvalid, rec.Version, recordVersion)
+	}
+	return &rec, nil
+}
+
+// callID derives the id of an attempt at a call from who makes it. The same
+// attempt of the same call has the same id, whichever process sees it.
+func callID(who identity.Quadruple, call string, attempt int) string {
+	return hashed(who.TenantID, who.UserID, who.SessionID, who.RunID, call, fmt.Sprint(attempt))[:40]
+}
+
+// bodyDigest is what two calls of one id must agree on.
+func bodyDigest(toolset, tool, arguments string) string { return hashed(toolset, tool, arguments) }
+
+// hashed returns the SHA-256, in hex, of texts that cannot run into each other.
+func hashed(parts ...string) string {
+	h := sha256.New()
+	var length [8]byte
+	for _, p := range parts {
+		binary.BigEndian.PutUint64(length[:], uint64(len(p)))
+		h.Write(length[:])
+		h.Write([]byte(p))
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,151 @@
+package registry
+
+import (
+	"context"
+	"time"
+)
+
+const (
+	// tendEvery is how often open calls are looked over.
+	tendEvery = 2 * time.Second
+	// sentAgo is after how long a call that no worker has may have been lost by
+	// the stream.
+	sentAgo = 5 * time.Second
+	// lateness is how long after its deadline a call is ended for its worker.
+	lateness = 2 * time.Second
+	// orphans bounds how many records of other processes are taken up at once.
+	orphans = 500
+)
+
+// tendForever sees to it that every call ends, also those of processes that are
+// gone, and that what the stream lost is sent again.
+func (r *Registry) tendForever() {
+	tick := time.NewTicker(tendEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-r.ctx.Done():
+			return
+		case <-tick.C:
+			r.tend(r.ctx)
+		}
+	}
+}
+
+func (r *Registry) tend(ctx context.Context) {
+	r.takeUp(ctx)
+	unsent := map[string][]*call{}
+	for _, c := range r.open() {
+		if r.overdue(ctx, c) {
+			continue
+		}
+		s, instance, _, sent := c.view()
+		switch {
+		case c.over():
+			r.discard(c)
+		case s == stateClaimed && c.orphaned(r) && !r.alive(ctx, c.toolset, instance):
+			r.unknown(ctx, c, "the worker that ran the call is gone")
+		case s == stateAccepted && time.Since(sent) > sentAgo:
+			unsent[c.toolset] = append(unsent[c.toolset], c)
+		}
+	}
+	for name, list := range unsent {
+		r.resend(ctx, name, list)
+	}
+}
+
+// orphaned reports whether nobody in this process waits for the call, so that
+// the death of its worker may have gone unseen.
+func (c *call) orphaned(r *Registry) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return c.waiters == 0
+}
+
+// overdue ends a call whose deadline is past, and reports whether it is.
+func (r *Registry) overdue(ctx context.Context, c *call) bool {
+	s, _, deadline, _ := c.view()
+	if time.Since(deadline) < lateness || c.over() {
+		return false
+	}
+	e := &ToolError{Code: CodeExpired, NotDelivered: c.recorded, Message: "its time was over before a worker had it"}
+	if s == stateClaimed {
+		e = &ToolError{Code: CodeOutcomeUnknown, Class: "timeout", OutcomeUnknown: true, Message: "the worker that ran the call gave no answer in time"}
+	}
+	if err := c.finish(ctx, &r.ledger, failed(c.id, e)); err != nil {
+		r.log.Error("the end of a call cannot be recorded", "toolset", c.toolset, "call", c.id, "error", err)
+	}
+	r.discard(c)
+	return true
+}
+
+// takeUp adopts open calls whose process is gone. Those of processes that are
+// not may be adopted too: the record decides, whoever writes it.
+func (r *Registry) takeUp(ctx context.Context) {
+	due, err := r.ledger.records.Due(ctx, callCollection, orphans)
+	if err != nil {
+		if ctx.Err() == nil {
+			r.log.Error("the records of calls cannot be read", "error", err)
+		}
+		return
+	}
+	for _, d := range due {
+		if c := r.known(d.Key.Name); c != nil {
+			r.look(ctx, c)
+			continue
+		}
+		rec, err := decodeRecord(d.Value)
+		if err != nil {
+			r.log.Error("the record of a call cannot be read", "call", d.Key.Name, "error", err)
+			continue
+		}
+		r.adopt(d.Key, rec, d.Revision)
+	}
+}
+
+// look notices when another process ended the call, and has the store tell again
+// later that it is open.
+func (r *Registry) look(ctx context.Context, c *call) {
+	err := c.refresh(ctx, &r.ledger)
+	if err == nil && !c.over() {
+		err = c.step(ctx, &r.ledger, func(*record) bool { return true })
+	}
+	if err != nil {
+		r.log.Error("the record of a call cannot be kept up", "call", c.id, "error", err)
+	}
+}
+
+// resend puts calls on the stream again when it holds fewer than have no worker:
+// then it has lost some. One that is there twice runs once, as it is claimed.
+func (r *Registry) resend(ctx context.Context, name string, list []*call) {
+	r.mu.Lock()
+	ts := r.toolsets[name]
+	r.mu.Unlock()
+	if ts == nil {
+		return
+	}
+	s, err := ts.stream(ctx)
+	if err != nil {
+		return // the backend is away
+	}
+	size, err := s.Size(ctx)
+	if err != nil || size.Waiting+size.Held >= len(list) {
+		return
+	}
+	r.log.Warn("the stream lost calls, which are sent again", "toolset", name, "calls", len(list), "held", size.Held, "waiting", size.Waiting)
+	for _, c := range list {
+		c.mu.Lock()
+		m := c.rec.Message
+		c.mu.Unlock()
+		if m == nil {
+			continue
+		}
+		again := *m
+		route := *m.Route
+		route.Inbox = r.inbox
+		again.Route = &route
+		if err := r.add(ctx, ts, &again, c); err != nil {
+			return
+		}
+	}
+}
