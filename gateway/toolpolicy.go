@@ -51,7 +51,7 @@ func compileToolPolicy(source string) (*expr.Program, error) {
 		return nil, nil
 	}
 	if strings.TrimSpace(source) == "" {
-		return nil, errors.New("is blank")
+		return nil, errors.New("is blank; expected a CEL expression over tool and identity")
 	}
 	env, err := policyEnv()
 	if err != nil {
@@ -62,7 +62,7 @@ func compileToolPolicy(source string) (*expr.Program, error) {
 		return nil, fmt.Errorf("at %w", err)
 	}
 	if t := p.Shape().Types(); t != nil && !slices.Contains(t, "boolean") {
-		return nil, fmt.Errorf("gives a value of type %s", strings.Join(t, " or "))
+		return nil, fmt.Errorf("gives a value of type %s; expected true or false", strings.Join(t, " or "))
 	}
 	return p, nil
 }

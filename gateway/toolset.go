@@ -55,7 +55,7 @@ func (c *checker) toolset(t *Toolset, at string) {
 		}
 	}
 	if _, err := compileToolPolicy(t.Policy); err != nil {
-		c.fault(at+".policy", err.Error(), "a CEL expression over tool and identity that is true or false")
+		c.fault(at+".policy", err.Error(), "")
 	}
 }
 

@@ -42,6 +42,10 @@ func (c *Config) Examine() (warnings ConfigErrors, err error) {
 		for i, e := range c.Tools.Entries {
 			x.entry(e.Name, fmt.Sprintf("tools.entries[%d].name", i))
 		}
+		for i := range c.Toolsets {
+			x.patterns(c.Toolsets[i].Include, fmt.Sprintf("toolsets[%d].include", i))
+			x.patterns(c.Toolsets[i].Exclude, fmt.Sprintf("toolsets[%d].exclude", i))
+		}
 	}
 	_ = x.warnings.sorted()
 	return x.warnings, x.faults.once().sorted()
@@ -106,6 +110,19 @@ func (x *examination) entry(name, at string) {
 	default:
 		meant, _ := nearest.Word(name, x.known)
 		x.warn(at, fmt.Sprintf("no source has a tool %q", clip(name)), meant)
+	}
+}
+
+// patterns warns of those that match no tool, where all tools are known.
+func (x *examination) patterns(list []string, at string) {
+	if len(x.others) > 0 {
+		return
+	}
+	for i, p := range globs(list) {
+		if !slices.ContainsFunc(x.known, p.MatchString) {
+			meant, _ := nearest.Word(list[i], x.known)
+			x.warn(fmt.Sprintf("%s[%d]", at, i), fmt.Sprintf("no tool matches %q", clip(list[i])), meant)
+		}
 	}
 }
 

@@ -40,7 +40,8 @@ func (a *app) root() *cobra.Command {
 		Short: "Every tool an agent may use, through one guarded door",
 		Long: `Toolcrib gives an agent every tool it may use, wherever the tool lives.
 
-Exit status: 0 done, 1 failure, 2 the command line is wrong, 3 no such tool,
+Exit status: 0 done, 1 failure, 2 the command line is wrong, 3 no such tool or
+toolset,
 4 invalid arguments, 5 the tool failed, 6 denied, 7 timed out or overloaded,
 130 interrupted.`,
 		Version:       versionLine(),
@@ -64,7 +65,7 @@ Exit status: 0 done, 1 failure, 2 the command line is wrong, 3 no such tool,
 	root.AddCommand(
 		a.serveCommand(), a.mcpCommand(), a.listCommand(), a.searchCommand(), a.describeCommand(), a.callCommand(),
 		a.artifactsCommand(), a.exportCommand(),
-		a.sourcesCommand(), a.validateCommand(), a.configCommand(), a.versionCommand(), a.demoCommand(),
+		a.sourcesCommand(), a.toolsetsCommand(), a.validateCommand(), a.configCommand(), a.versionCommand(), a.demoCommand(),
 	)
 	return root
 }

@@ -24,7 +24,7 @@ func (a *app) completeTool(t *target) cobra.CompletionFunc {
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), completionLimit)
 		defer cancel()
-		s, err := openServer(ctx, cmp.Or(t.server, os.Getenv(serverEnv), defaultServer), "", true)
+		s, err := openServer(ctx, cmp.Or(t.server, os.Getenv(serverEnv), defaultServer), t, true)
 		if err != nil {
 			return nil, cobra.ShellCompDirectiveNoFileComp
 		}

@@ -31,6 +31,7 @@ const (
 // calls of a catalog in this process and of a server alike.
 var exits = map[api.Code]int{
 	api.CodeToolNotFound:     exitToolNotFound,
+	api.CodeToolsetNotFound:  exitToolNotFound,
 	api.CodeInvalidArguments: exitInvalidArguments,
 	api.CodeTooLarge:         exitInvalidArguments,
 	api.CodeToolFailed:       exitToolFailed,

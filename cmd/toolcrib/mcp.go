@@ -12,7 +12,10 @@ import (
 )
 
 func (a *app) mcpCommand() *cobra.Command {
-	var config, data, session string
+	var (
+		t    target
+		data string
+	)
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve the catalog over MCP on stdin and stdout",
@@ -22,26 +25,27 @@ program ends when stdin does.
 
 Without -c it serves ./` + defaultConfig + `, or the demonstration that serve has.`,
 		Args: arity(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveStdio(cmd.Context(), config, data, session) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return a.serveStdio(cmd.Context(), &t, data) },
 	}
-	cmd.Flags().StringVarP(&config, "config", "c", "", "configuration")
+	cmd.Flags().StringVarP(&t.config, "config", "c", "", "configuration")
 	cmd.Flags().StringVar(&data, "data", "", "folder for state (default that of the configuration)")
-	cmd.Flags().StringVar(&session, "session", "", "name of the client's session, to go on with what it has found before")
+	cmd.Flags().StringVar(&t.session, "session", "", "name of the client's session, to go on with what it has found before")
+	addToolsetFlag(cmd, &t)
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
 	_ = cmd.MarkFlagDirname("data")
 	return cmd
 }
 
-func (a *app) serveStdio(ctx context.Context, config, data, session string) error {
+func (a *app) serveStdio(ctx context.Context, t *target, data string) error {
 	logger, err := a.logger(slog.LevelWarn)
 	if err != nil {
 		return err
 	}
-	p, err := makePlan(config)
+	p, err := makePlan(t.config)
 	if err != nil {
 		return err
 	}
-	p.stdio, p.session = true, session
+	p.stdio, p.session, p.toolset = true, t.session, t.toolset
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	g, err := p.open(context.WithoutCancel(ctx), logger, data)

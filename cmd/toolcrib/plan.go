@@ -23,8 +23,8 @@ type plan struct {
 	demo   *demo.Demo  // nil with a configuration
 	listen string      // of the flag, or empty
 	stdio  bool        // nothing listens
-	// session is the name of the session of the client on stdio, or empty.
-	session string
+	// session and toolset are names for the client on stdio, or empty.
+	session, toolset string
 }
 
 // address is where to listen with a configuration.
@@ -69,7 +69,7 @@ func (p *plan) open(ctx context.Context, logger *slog.Logger, data string) (*gat
 		logger.Warn("there is no ./" + defaultConfig + ", so this serves the demonstration")
 	}
 	p.config.Listen = p.address(p.config)
-	opts := &gateway.Options{Logger: logger, DataDir: data, Session: p.session, Version: buildVersion(), Adopts: true}
+	opts := &gateway.Options{Logger: logger, DataDir: data, Session: p.session, Toolset: p.toolset, Version: buildVersion(), Adopts: true}
 	if p.demo != nil {
 		opts.Register = p.demo.Register()
 	}

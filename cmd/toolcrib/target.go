@@ -49,6 +49,7 @@ type crib interface {
 	Describe(context.Context, string) (*api.Description, error)
 	Call(context.Context, api.CallRequest) (*api.CallResponse, error)
 	Sources(context.Context) (*api.SourcesResponse, error)
+	Toolsets(context.Context) (*api.ToolsetsResponse, error)
 	ListArtifacts(context.Context, api.ArtifactsRequest) (*api.ArtifactsResponse, error)
 	GetArtifact(context.Context, string) (*artifacts.Info, error)
 	OpenArtifact(context.Context, string) (io.ReadCloser, *artifacts.Info, error)
@@ -60,9 +61,17 @@ type crib interface {
 type target struct {
 	config, server string
 	session        string // whose calls they are, or empty
+	toolset        string // to work in, or empty
 }
 
+// addFlags adds the flags of a command that works on tools.
 func (t *target) addFlags(cmd *cobra.Command) {
+	t.addCatalogFlags(cmd)
+	addToolsetFlag(cmd, t)
+}
+
+// addCatalogFlags adds those that choose the catalog.
+func (t *target) addCatalogFlags(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&t.config, "config", "c", "", "configuration to open")
 	cmd.Flags().StringVar(&t.server, "server", "", "URL of a running server")
 	_ = cmd.MarkFlagFilename("config", "yaml", "yml")
@@ -122,16 +131,16 @@ func (a *app) choose(ctx context.Context, t *target, tool string) (*session, err
 		return nil, usageError{errors.New("--config and --server exclude each other")}
 	}
 	if t.config != "" {
-		return a.openConfig(ctx, t.config, t.session, tool)
+		return a.openConfig(ctx, t.config, t, tool)
 	}
 	if url := cmp.Or(t.server, os.Getenv(serverEnv)); url != "" {
-		return openServer(ctx, url, t.session, false)
+		return openServer(ctx, url, t, false)
 	}
 	if haveDefaultConfig() {
 		a.tellOfServer(ctx)
-		return a.openConfig(ctx, defaultConfig, t.session, tool)
+		return a.openConfig(ctx, defaultConfig, t, tool)
 	}
-	return openServer(ctx, defaultServer, t.session, true)
+	return openServer(ctx, defaultServer, t, true)
 }
 
 func haveDefaultConfig() bool {
@@ -139,15 +148,15 @@ func haveDefaultConfig() bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-func openServer(ctx context.Context, url, name string, fallback bool) (*session, error) {
-	client, err := api.NewClient(url, &api.ClientOptions{Session: name})
+func openServer(ctx context.Context, url string, t *target, fallback bool) (*session, error) {
+	client, err := api.NewClient(url, &api.ClientOptions{Session: t.session, Toolset: t.toolset})
 	if err != nil {
 		return nil, usageError{err}
 	}
 	return &session{crib: client, ctx: ctx, fallback: fallback, close: func() {}}, nil
 }
 
-func (a *app) openConfig(ctx context.Context, file, name, tool string) (*session, error) {
+func (a *app) openConfig(ctx context.Context, file string, t *target, tool string) (*session, error) {
 	logger, err := a.logger(slog.LevelError)
 	if err != nil {
 		return nil, err
@@ -167,10 +176,10 @@ func (a *app) openConfig(ctx context.Context, file, name, tool string) (*session
 			logger.Error("closing the catalog", "error", err)
 		}
 	}
-	local, err := g.SessionContext(ctx, name)
+	local, err := caller(ctx, g, t)
 	if err != nil {
 		shut()
-		return nil, usageError{err}
+		return nil, err
 	}
 	s := &session{crib: g.LocalAPI(), ctx: local, late: map[string]bool{}, passing: cfg.DataDir == "", close: shut}
 	inTime := await(ctx, g, tool, cmp.Or(a.patience, sourceLimit))
@@ -182,6 +191,18 @@ func (a *app) openConfig(ctx context.Context, file, name, tool string) (*session
 		a.warnOfLate(s, g.Sources())
 	}
 	return s, nil
+}
+
+// caller returns the context of a caller of the command's own catalog.
+func caller(ctx context.Context, g *gateway.Gateway, t *target) (context.Context, error) {
+	local, err := g.SessionContext(ctx, t.session)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	if t.toolset == "" {
+		return local, nil
+	}
+	return g.WithToolset(local, t.toolset)
 }
 
 // await waits until the named tool is in the catalog, or every source had its
