@@ -196,7 +196,7 @@ func TestList(t *testing.T) {
 		f.put(t, as(t.Context(), "acme", "bob", "s1"), "x", artifacts.Meta{})
 		f.put(t, ctx, "x", artifacts.Meta{Scope: scope, TTL: time.Second})
 	}
-	f.clock.advance(time.Second)
+	f.clock.Advance(time.Second)
 	for _, limit := range []int{1, 3, 4, 5, 11, 12, 100} {
 		got := map[string]bool{}
 		for l := (artifacts.Listing{Limit: limit}); ; {
@@ -230,7 +230,7 @@ func TestTTL(t *testing.T) {
 	if n, err := f.Collect(t.Context()); err != nil || n != 0 {
 		t.Errorf("Collect = %d, %v", n, err)
 	}
-	f.clock.advance(time.Hour)
+	f.clock.Advance(time.Hour)
 	if _, err := f.Stat(ctx, short.Ref); !errors.Is(err, artifacts.ErrNotFound) {
 		t.Errorf("Stat of what expired = %v", err)
 	}
@@ -243,7 +243,7 @@ func TestTTL(t *testing.T) {
 	if _, err := f.Stat(ctx, long.Ref); err != nil {
 		t.Error(err)
 	}
-	f.clock.advance(time.Hour)
+	f.clock.Advance(time.Hour)
 	if n, err := f.Collect(t.Context()); err != nil || n != 1 {
 		t.Errorf("Collect = %d, %v", n, err)
 	}
@@ -415,7 +415,7 @@ func TestAbandonedUpload(t *testing.T) {
 	if len(f.names(t)) == 0 {
 		t.Error("nothing is being written")
 	}
-	f.clock.advance(time.Hour)
+	f.clock.Advance(time.Hour)
 	if n, err := f.Collect(t.Context()); err != nil || n != 1 {
 		t.Errorf("Collect = %d, %v", n, err)
 	}

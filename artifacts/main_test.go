@@ -7,9 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"gocloud.dev/blob"
@@ -20,6 +18,7 @@ import (
 	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/store"
 	"github.com/toolcrib/toolcrib/store/sqlstore"
+	"github.com/toolcrib/toolcrib/store/storetest"
 )
 
 func TestMain(m *testing.M) {
@@ -32,27 +31,9 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// clock is a clock that a test sets.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 type fixture struct {
 	*artifacts.Store
-	clock   *clock
+	clock   *storetest.Clock
 	bucket  *blob.Bucket
 	records store.Store
 }
@@ -75,7 +56,7 @@ func newFileFixture(t testing.TB, opts artifacts.Options) *fixture {
 
 func newFixtureIn(t testing.TB, bucket *blob.Bucket, opts artifacts.Options) *fixture {
 	t.Helper()
-	f := &fixture{clock: &clock{now: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)}, bucket: bucket}
+	f := &fixture{clock: storetest.NewClock(), bucket: bucket}
 	opts.Now = f.clock.Now
 	records, err := sqlstore.OpenMemory(t.Context(), &sqlstore.Options{Now: f.clock.Now})
 	if err != nil {

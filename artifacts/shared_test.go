@@ -36,7 +36,7 @@ func TestStoresThatShareARoom(t *testing.T) {
 	if kept := int64(len(f.names(t))); err != nil || tenant.Count != kept || tenant.Bytes != kept*each || kept > fit {
 		t.Errorf("%d artifacts are kept, and the usage is %+v, %v", kept, tenant, err)
 	}
-	f.clock.advance(2 * time.Hour)
+	f.clock.Advance(2 * time.Hour)
 	collectAtOnce(t, stores)
 	f.empty(t)
 }

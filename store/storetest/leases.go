@@ -21,11 +21,11 @@ func testLeases(t *testing.T, f *fixture) {
 	if _, err := s.Acquire(ctx, k, "b", time.Minute); !errors.Is(err, store.ErrLeaseHeld) {
 		t.Errorf("Acquire of what is held = %v", err)
 	}
-	f.clock.advance(50 * time.Second)
+	f.clock.Advance(50 * time.Second)
 	if a, err = s.Renew(ctx, a, time.Minute); err != nil || !a.Expires.Equal(f.clock.Now().Add(time.Minute)) {
 		t.Fatalf("Renew = %+v, %v", a, err)
 	}
-	f.clock.advance(time.Minute)
+	f.clock.Advance(time.Minute)
 	if _, err := s.Renew(ctx, a, time.Minute); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("Renew of what expired = %v", err)
 	}
@@ -72,7 +72,7 @@ func testLeasesFence(t *testing.T, f *fixture) {
 	if err := fenced("first", lease); err != nil {
 		t.Fatal(err)
 	}
-	f.clock.advance(time.Minute)
+	f.clock.Advance(time.Minute)
 	if err := fenced("expired", lease); !errors.Is(err, store.ErrLeaseLost) {
 		t.Errorf("a batch under an expired lease = %v", err)
 	}

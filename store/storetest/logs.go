@@ -21,7 +21,7 @@ func testLogs(t *testing.T, f *fixture) {
 	if first, err := s.Append(t.Context(), log, []byte("1"), []byte("2")); err != nil || first != 1 {
 		t.Fatalf("Append = %d, %v", first, err)
 	}
-	f.clock.advance(time.Second)
+	f.clock.Advance(time.Second)
 	if first, err := s.Append(t.Context(), log, []byte("3")); err != nil || first != 3 {
 		t.Fatalf("Append = %d, %v", first, err)
 	}

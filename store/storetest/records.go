@@ -148,11 +148,11 @@ func testExpiry(t *testing.T, f *fixture) {
 	until := f.clock.Now().Add(time.Minute)
 	put(t, s, store.Write{Key: k, Value: []byte("x"), Expires: until})
 	put(t, s, store.Write{Key: key("long"), Value: []byte("y")})
-	f.clock.advance(time.Minute - time.Millisecond)
+	f.clock.Advance(time.Minute - time.Millisecond)
 	if r, err := s.Get(t.Context(), k); err != nil || !r.Expires.Equal(until) {
 		t.Fatalf("before its end: %v, %v", r.Expires, err)
 	}
-	f.clock.advance(time.Millisecond)
+	f.clock.Advance(time.Millisecond)
 	if _, err := s.Get(t.Context(), k); !errors.Is(err, store.ErrNotFound) {
 		t.Errorf("at its end: %v, want ErrNotFound", err)
 	}
@@ -183,7 +183,7 @@ func testDue(t *testing.T, f *fixture) {
 	if due, err := s.Due(t.Context(), "things", 0); err != nil || len(due) != 0 {
 		t.Errorf("Due = %d, %v before the time", len(due), err)
 	}
-	f.clock.advance(2 * time.Second)
+	f.clock.Advance(2 * time.Second)
 	due, err := s.Due(t.Context(), "things", 0)
 	if err != nil || len(due) != 2 || due[0].Key != other || due[1].Key != key("second") || !due[1].Due.Equal(now.Add(2*time.Second)) {
 		t.Errorf("Due = %+v, %v", due, err)

@@ -2,7 +2,6 @@ package storetest
 
 import (
 	"context"
-	"sync"
 	"testing"
 	"time"
 
@@ -68,34 +67,16 @@ func Run(t *testing.T, h Harness) {
 	t.Run("killed while it writes", func(t *testing.T) { testKilled(t, newFixture(t, h)) })
 }
 
-// clock is a clock that a test sets.
-type clock struct {
-	mu  sync.Mutex
-	now time.Time
-}
-
-func (c *clock) Now() time.Time {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.now
-}
-
-func (c *clock) advance(d time.Duration) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.now = c.now.Add(d)
-}
-
 type fixture struct {
 	harness Harness
 	source  string
-	clock   *clock
+	clock   *Clock
 	store   store.Store
 }
 
 func newFixture(t *testing.T, h Harness) *fixture {
 	t.Helper()
-	f := &fixture{harness: h, source: h.New(t), clock: &clock{now: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)}}
+	f := &fixture{harness: h, source: h.New(t), clock: NewClock()}
 	f.store = f.open(t)
 	return f
 }
