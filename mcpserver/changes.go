@@ -251,10 +251,8 @@ func (s *Server) listen(ctx context.Context, r *mcpwire.Request) (json.RawMessag
 				}
 			}
 		case <-begun.wake:
-			for _, params := range begun.updates() {
-				if err := r.Notify(ctx, notifyTask, params); err != nil {
-					return nil, err
-				}
+			if err := s.tellTasks(ctx, r, begun.updates()); err != nil {
+				return nil, err
 			}
 		case <-ctx.Done():
 			return nil, nil

@@ -48,7 +48,11 @@ func (s *Server) beginTask(ctx context.Context, r *mcpwire.Request, tool string,
 	}
 	voice := &taskVoice{seal: s.tasks.seal, owner: taskOwnerOf(ctx, r), tool: tool, id: res.TaskID}
 	s.tasks.add(voice.owner, tool, res.TaskID)
-	return voice.say(res.Wire), nil
+	task, err := s.boundInner(ctx, r, tool, res.Wire)
+	if err != nil {
+		return nil, err
+	}
+	return voice.say(task), nil
 }
 
 // taskKeeper returns what keeps the tasks of a tool that the caller sees, or
@@ -133,21 +137,26 @@ func (s *Server) askKeeper(ctx context.Context, r *mcpwire.Request, keeper tools
 // boundTask makes what a task gave as small as the result of a call, where an
 // answer about the task holds it.
 func (s *Server) boundTask(ctx context.Context, r *mcpwire.Request, tool string, answer json.RawMessage) (json.RawMessage, error) {
-	if s.opts.Bounder == nil || r.Method != methodGetTask && r.Method != methodTaskResult {
-		return answer, nil
-	}
-	if r.Method == methodTaskResult {
+	if s.opts.Bounder != nil && r.Method == methodTaskResult {
 		return s.boundWire(ctx, r, tool, answer)
 	}
-	result, ok := rawjson.Get(answer, "result")
+	return s.boundInner(ctx, r, tool, answer)
+}
+
+// boundInner bounds the result in a message that tells how a task stands.
+func (s *Server) boundInner(ctx context.Context, r *mcpwire.Request, tool string, message json.RawMessage) (json.RawMessage, error) {
+	if s.opts.Bounder == nil {
+		return message, nil
+	}
+	result, ok := rawjson.Get(message, "result")
 	if !ok || rawjson.KindOf(result) != rawjson.KindObject {
-		return answer, nil
+		return message, nil
 	}
 	small, err := s.boundWire(ctx, r, tool, result)
 	if err != nil {
 		return nil, err
 	}
-	return rawjson.Set(answer, "result", small)
+	return rawjson.Set(message, "result", small)
 }
 
 // boundWire bounds a result as an MCP server sent it.

@@ -21,21 +21,27 @@ type watchedTasks struct {
 	stops []func()
 
 	mu     sync.Mutex
-	latest map[string]json.RawMessage // params, by name
+	latest map[string]taskUpdate // by name
 	order  []string
 }
 
-func newWatchedTasks() *watchedTasks {
-	return &watchedTasks{wake: make(chan struct{}, 1), latest: map[string]json.RawMessage{}}
+// A taskUpdate is what the source said last of a task.
+type taskUpdate struct {
+	voice  *taskVoice
+	params json.RawMessage
 }
 
-func (w *watchedTasks) updated(name string, params json.RawMessage) {
+func newWatchedTasks() *watchedTasks {
+	return &watchedTasks{wake: make(chan struct{}, 1), latest: map[string]taskUpdate{}}
+}
+
+func (w *watchedTasks) updated(name string, u taskUpdate) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if _, have := w.latest[name]; !have {
 		w.order = append(w.order, name)
 	}
-	w.latest[name] = params
+	w.latest[name] = u
 	select {
 	case w.wake <- struct{}{}:
 	default:
@@ -43,10 +49,10 @@ func (w *watchedTasks) updated(name string, params json.RawMessage) {
 }
 
 // updates takes what is to be told.
-func (w *watchedTasks) updates() []json.RawMessage {
+func (w *watchedTasks) updates() []taskUpdate {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	var out []json.RawMessage
+	var out []taskUpdate
 	for _, name := range w.order {
 		out = append(out, w.latest[name])
 	}
@@ -104,7 +110,7 @@ func (s *Server) watchTasks(ctx context.Context, r *mcpwire.Request, wanted *wis
 			continue
 		}
 		voice := &taskVoice{seal: s.tasks.seal, owner: owner, tool: tool, id: id}
-		stop, err := keeper.WatchTask(ctx, id, func(params json.RawMessage) { w.updated(name, voice.say(params)) })
+		stop, err := keeper.WatchTask(ctx, id, func(params json.RawMessage) { w.updated(name, taskUpdate{voice, params}) })
 		if err != nil {
 			s.logger.Debug("a task is not watched", "tool", tool, "error", err)
 			continue
@@ -113,4 +119,19 @@ func (s *Server) watchTasks(ctx context.Context, r *mcpwire.Request, wanted *wis
 	}
 	wanted.tasks = granted
 	return w
+}
+
+// tellTasks tells how the tasks of a subscription stand, with results as small as
+// those of calls.
+func (s *Server) tellTasks(ctx context.Context, r *mcpwire.Request, list []taskUpdate) error {
+	for _, u := range list {
+		params, err := s.boundInner(ctx, r, u.voice.tool, u.params)
+		if err != nil {
+			return err
+		}
+		if err := r.Notify(ctx, notifyTask, u.voice.say(params)); err != nil {
+			return err
+		}
+	}
+	return nil
 }

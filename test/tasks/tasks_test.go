@@ -384,3 +384,29 @@ func TestStatusOfATaskIsToldToWhoListens(t *testing.T) {
 		return false
 	})
 }
+
+// What a notification says that a task gave is bounded as the result of a call is.
+func TestNoticeOfATaskIsBounded(t *testing.T) {
+	toolstest.NothingLeft(t)
+	_, url := newServer(t, true)
+	crib := newCrib(t, tools.Stages{}, &mcptool.Config{Name: "up", URL: url})
+	crib.shelf.keep("up_confirm_delete")
+	c := crib.client(t, "a/x", true, true)
+	id, _ := c.begin(t, "up_confirm_delete", `{}`)
+	ctx, cancel := context.WithCancel(bounded(t))
+	defer cancel()
+	resp := c.post(t, ctx, "subscriptions/listen", fmt.Sprintf(`{"notifications":{"taskIds":[%q]}}`, id))
+	messages(t, resp, func(m json.RawMessage) bool {
+		switch text(m, "method") {
+		case "notifications/subscriptions/acknowledged":
+			c.must(t, "tasks/update", fmt.Sprintf(`{"taskId":%q,"inputResponses":{"confirm":{"action":"accept"}}}`, id))
+		case "notifications/tasks":
+			content, _ := rawjson.Get(m, "params", "result", "content")
+			if text(m, "params", "taskId") != id || text(m, "params", "status") != "completed" || !strings.Contains(string(content), "kept 1 blocks") {
+				t.Errorf("told: %s", m)
+			}
+			return true
+		}
+		return false
+	})
+}
