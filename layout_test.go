@@ -69,7 +69,7 @@ var imports = map[string][]string{
 	"set":                      with(ground, "adapter"),
 	"mcpserver":                with(ground, "view", "artifacts", "internal/mcpwire"),
 	"api":                      with(ground, "view", "artifacts", "internal/nearest"),
-	"gateway":                  with(ground, "view", "artifacts", "store", "store/sqlstore", "set", "internal/expr", "internal/httpbody", "internal/mcpwire", "internal/nearest", "tools/auth", "tools/search", "tools/builtin", "tools/inproc", "tools/httptool", "tools/mcptool", "tools/a2atool", "turn", "mcpserver", "api"),
+	"gateway":                  with(ground, "internal/expr", "internal/yamldoc", "exec", "skill", "tools/flow", "tools/flow/runs", "view", "artifacts", "store", "store/sqlstore", "set", "internal/httpbody", "internal/mcpwire", "internal/nearest", "tools/auth", "tools/search", "tools/builtin", "tools/inproc", "tools/httptool", "tools/mcptool", "tools/a2atool", "turn", "mcpserver", "api"),
 	"gateway/gatewaytest":      {"gateway"},
 	"gateway/demo":             {"gateway", "tools", "tools/builtin", "tools/inproc"},
 	"cmd/toolcrib":             {"gateway", "gateway/demo", "adapter", "artifacts", "identity", "events", "tools", "tools/inproc", "mcpserver", "api", "internal/mcpwire", "internal/rawjson"},

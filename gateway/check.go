@@ -14,10 +14,6 @@ import (
 	"github.com/toolcrib/toolcrib/tools/builtin"
 )
 
-// laterBuiltIns are names that the file may hold and that this version
-// refuses when it starts.
-var laterBuiltIns = []string{"skill_get", "skill_list", "skill_search"}
-
 // check returns every fault that needs nothing but the Config to be seen.
 func (c *Config) check() ConfigErrors {
 	k := &checker{cfg: c}
@@ -151,11 +147,11 @@ func (c *checker) entries(t *Tools) {
 }
 
 func (c *checker) builtIns(names []string) {
-	known := append(builtin.Names(), builtin.FetchName)
+	known := append(append(builtin.Names(), builtin.SkillNames()...), builtin.FetchName)
 	slices.Sort(known)
 	for i, name := range names {
 		at := fmt.Sprintf("tools.built_in[%d]", i)
-		if !slices.Contains(known, name) && !slices.Contains(laterBuiltIns, name) {
+		if !slices.Contains(known, name) {
 			c.fault(at, fmt.Sprintf("unknown built-in tool %q", clip(name)), oneOf(known))
 		} else if slices.Index(names, name) < i {
 			c.fault(at, fmt.Sprintf("%q stands twice", name), "it once")

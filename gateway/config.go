@@ -24,6 +24,8 @@ type Config struct {
 	AllowedOrigins []string  `yaml:"allowed_origins" doc:"Browser origins that may call, beside those of this machine."`
 	AllowedHosts   []string  `yaml:"allowed_hosts" doc:"Values of the Host header to accept, beside those of this machine."`
 	Toolsets       []Toolset `yaml:"toolsets" doc:"Parts of the catalog that are served by themselves."`
+	Skills         []Skill   `yaml:"skills" doc:"Workflows of steps, each of which is a tool."`
+	Flows          []Flow    `yaml:"flows" doc:"Graphs of calls, each of which is a tool."`
 	Tools          Tools     `yaml:"tools" doc:"The tools and where they come from."`
 	MCP            MCP       `yaml:"mcp" doc:"The MCP entrance."`
 	Search         Search    `yaml:"search" doc:"How tools are found."`

@@ -73,6 +73,10 @@ func (d *decoder) value(n *node, v reflect.Value, path string) {
 		d.text(n, u, path)
 		return
 	}
+	if v.Type() == freeType {
+		d.free(n, v, path)
+		return
+	}
 	switch v.Kind() {
 	case reflect.Struct:
 		d.object(n, v, path)

@@ -11,7 +11,7 @@ import (
 // about tools, which are always there.
 func (t *Tools) builtIns() []string {
 	return slices.DeleteFunc(slices.Clone(t.BuiltIn), func(name string) bool {
-		return slices.Contains(builtin.MetaNames(), name) || name == builtin.FetchName
+		return slices.Contains(builtin.MetaNames(), name) || slices.Contains(builtin.SkillNames(), name) || name == builtin.FetchName
 	})
 }
 

@@ -259,7 +259,7 @@ func TestReloadChangesTheDiscovery(t *testing.T) {
 			if got := names(); !slices.Equal(got, metaTools) {
 				t.Errorf("listed %v after the reload", got)
 			}
-			bad := parse(t, "mcp: {discovery: full}\ntools: {built_in: [skill_get]}")
+			bad := parse(t, "mcp: {discovery: full}\ntools: {entries: [{name: x, approval: {policy: gated}}]}")
 			if err := g.Reload(bounded(t), bad); err == nil {
 				t.Error("a configuration that cannot be applied is applied")
 			}

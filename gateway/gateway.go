@@ -21,11 +21,14 @@ import (
 	"github.com/toolcrib/toolcrib/events"
 	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/mcpserver"
+	"github.com/toolcrib/toolcrib/skill"
 	"github.com/toolcrib/toolcrib/store"
 	"github.com/toolcrib/toolcrib/store/sqlstore"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/auth"
 	"github.com/toolcrib/toolcrib/tools/builtin"
+	"github.com/toolcrib/toolcrib/tools/flow"
+	"github.com/toolcrib/toolcrib/tools/flow/runs"
 	"github.com/toolcrib/toolcrib/tools/mcptool"
 	"github.com/toolcrib/toolcrib/tools/search"
 	"github.com/toolcrib/toolcrib/turn"
@@ -61,6 +64,7 @@ type Options struct {
 	broker   *auth.Broker     // of the tokens of sources; Open makes it
 	instance string           // the gateway's name in handshakes; Open makes it
 	nursery  *mcptool.Nursery // if the process adopts; Open makes it
+	self     *Gateway         // that Open makes
 	scratch  *mcptool.Scratch // for long answers of MCP servers; Open makes it
 }
 
@@ -87,6 +91,8 @@ type Gateway struct {
 	cat       tools.LiveCatalog
 	mcp       *mcpserver.Server
 	store     store.Store     // nil without a data folder
+	runs      flow.Runs       // of flows
+	stored    *runs.Log       // where runs is that; nil without a data folder
 	found     *view.Watched   // what callers have found
 	discovery *view.Discovery // of MCP clients
 	toolsets  toolsets
@@ -126,7 +132,7 @@ func Open(ctx context.Context, cfg *Config, opts *Options) (*Gateway, error) {
 	}
 	g := &Gateway{opts: opts.resolved(), cfg: cfg, opened: cfg, calls: newGate()}
 	g.log, g.timeout = g.opts.Logger, cfg.Limits.connectTimeout()
-	g.opts.broker, g.opts.instance = g.newBroker(), rand.Text()
+	g.opts.broker, g.opts.instance, g.opts.self = g.newBroker(), rand.Text(), g
 	if g.opts.Adopts {
 		g.opts.nursery = mcptool.NewNursery()
 	}
@@ -189,7 +195,7 @@ func (c *Config) checkListen() ConfigErrors {
 // openData makes the folder for state and opens the store in it. Without one,
 // what would be kept there is kept in this process.
 func (g *Gateway) openData(ctx context.Context) error {
-	g.found = view.Watch(view.NewMemory(nil))
+	g.found, g.runs = view.Watch(view.NewMemory(nil)), flow.NewLog(nil)
 	dir := g.dataDir()
 	if dir == "" {
 		return g.openArtifacts("")
@@ -202,6 +208,8 @@ func (g *Gateway) openData(ctx context.Context) error {
 		return fmt.Errorf("gateway: the store cannot be opened: %w", err)
 	}
 	g.store, g.found = db, view.Watch(storedMemory{db, foundTools})
+	g.stored = runs.New(db, &runs.Options{Logger: g.log})
+	g.runs = g.stored
 	return g.openArtifacts(dir)
 }
 
@@ -211,6 +219,9 @@ const storeFile = "toolcrib.db"
 // closeStore ends the use of the store, once nothing needs it any more.
 func (g *Gateway) closeStore() error {
 	err := g.closeArtifacts()
+	if g.stored != nil {
+		err = errors.Join(err, g.stored.Close(context.Background()))
+	}
 	if g.index != nil {
 		err = errors.Join(err, g.index.Close())
 	}
@@ -221,7 +232,7 @@ func (g *Gateway) closeStore() error {
 }
 
 func (g *Gateway) openCatalog() error {
-	registry, err := events.NewRegistry(slices.Concat(tools.EventDefinitions(), turn.EventDefinitions())...)
+	registry, err := events.NewRegistry(slices.Concat(tools.EventDefinitions(), turn.EventDefinitions(), skill.EventDefinitions(), flow.EventDefinitions())...)
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
@@ -253,6 +264,9 @@ func (g *Gateway) registerTools() error {
 	if err := g.registerFetch(); err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
+	if err := g.registerSkillTools(g.cfg); err != nil {
+		return fmt.Errorf("gateway: %w", err)
+	}
 	for _, register := range g.opts.Register {
 		if err := register(g.cat); err != nil {
 			return fmt.Errorf("gateway: register Go tools: %w", err)
@@ -265,6 +279,9 @@ func (g *Gateway) registerTools() error {
 // gateway drains.
 func (g *Gateway) admit(next tools.Invoker) tools.Invoker {
 	return func(ctx context.Context, args json.RawMessage) (tools.ToolResult, error) {
+		if tools.CallFrom(ctx).Nested() {
+			return next(ctx, args) // it is part of a call that is counted
+		}
 		if !g.calls.enter() {
 			return tools.ToolResult{}, &tools.Error{Code: tools.ErrOverloaded, Class: tools.ErrClassTransient,
 				Delivery: tools.NotDelivered, Retryable: true, Message: "the gateway is shutting down", Err: ErrClosed}
@@ -277,7 +294,7 @@ func (g *Gateway) admit(next tools.Invoker) tools.Invoker {
 // start begins to supervise a source. The tools of before, which may be nil,
 // serve until an attempt succeeds.
 func (g *Gateway) start(spec sourceSpec, before *source) *source {
-	s := &source{spec: spec, cat: g.cat, log: g.log, timeout: g.timeout, swapped: g.noteEntries, retire: g.retire, before: before}
+	s := &source{spec: spec, cat: g.cat, log: g.log, timeout: g.timeout, swapped: g.attempted, retire: g.retire, before: before}
 	s.begin()
 	return s
 }
@@ -415,6 +432,9 @@ func (g *Gateway) Close(ctx context.Context) error {
 	case <-drained:
 		err = g.closeEntrances(ctx)
 	case <-ctx.Done():
+		if g.stored != nil {
+			g.stored.Closing()
+		}
 		err = fmt.Errorf("gateway: calls were still running when it was closed: %w", ctx.Err())
 		_ = g.closeEntrances(ctx) // cuts off the same calls, and says so again
 	}

@@ -225,9 +225,9 @@ func TestScopesOfTheLocalCaller(t *testing.T) {
 
 func TestOpenRefuses(t *testing.T) {
 	for text, want := range map[string]string{
-		"listen: 0.0.0.0:80":                "toolcrib.yaml:1:9: listen: is an address that other machines reach, and this version has no authentication; expected an address of this machine alone, such as 127.0.0.1:7711",
-		"listen: ':80'":                     "listen: is an address that other machines reach",
-		"tools: {built_in: [skill_search]}": "toolcrib.yaml:1:20: tools.built_in[0]: skill_search is not available in this version",
+		"listen: 0.0.0.0:80": "toolcrib.yaml:1:9: listen: is an address that other machines reach, and this version has no authentication; expected an address of this machine alone, such as 127.0.0.1:7711",
+		"listen: ':80'":      "listen: is an address that other machines reach",
+		"tools: {entries: [{name: x, approval: {policy: gated}}]}": "toolcrib.yaml:1:48: tools.entries[0].approval.policy: gated is not available in this version",
 	} {
 		g, err := gateway.Open(bounded(t), parse(t, text), nil)
 		if g != nil || err == nil || !strings.Contains(err.Error(), want) {
@@ -267,7 +267,7 @@ func TestEveryObstacleIsReported(t *testing.T) {
 	err := parse(t, `
 listen: 0.0.0.0:80
 tools:
-  built_in: [skill_get, skill_search]
+  entries: [{name: x, approval: {policy: gated}}, {name: y, approval: {policy: gated}}]
   mcp_servers:
     - {name: a, url: http://localhost:1, headers: {A: "${GATEWAY_TEST_NOT_SET}"}}`).Validate()
 	var faults gateway.ConfigErrors

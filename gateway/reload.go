@@ -39,7 +39,7 @@ func (g *Gateway) Reload(ctx context.Context, cfg *Config) error {
 	before, served := g.config(), g.toolsets.all()
 	g.discovery.Change(cfg.MCP.discovery())
 	g.serveToolsets(plan, cfg)
-	if err := g.reloadTools(&before.Tools, &cfg.Tools); err != nil {
+	if err := g.reloadTools(before, cfg); err != nil {
 		g.discovery.Change(before.MCP.discovery())
 		g.serveToolsets(served, before)
 		return err
@@ -48,15 +48,19 @@ func (g *Gateway) Reload(ctx context.Context, cfg *Config) error {
 	g.noteRestart(before, cfg)
 	g.reloadSources(specs, cfg)
 	g.expect(cfg.Tools.Entries)
-	g.noteEntries()
+	g.attempted()
 	return nil
 }
 
 // reloadTools applies what concerns single tools.
-func (g *Gateway) reloadTools(before, after *Tools) error {
+func (g *Gateway) reloadTools(was, is *Config) error {
+	before, after := &was.Tools, &is.Tools
 	added, err := g.addBuiltIns(before.builtIns(), after.builtIns())
 	if err == nil {
 		err = g.cat.Amend(after.amender())
+	}
+	if err == nil {
+		err = g.reloadSkillTools(was, is)
 	}
 	if err != nil {
 		for _, name := range added {

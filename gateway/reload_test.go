@@ -56,8 +56,8 @@ func TestReloadRefusesWhatIsWrong(t *testing.T) {
 		&gateway.Options{Register: []func(tools.ToolCatalog) error{registerGreet}})
 	before, process := names(t, g), call(t, g, "kid_process", `{}`)
 	for text, want := range map[string]string{
-		"listen: 0.0.0.0:1":                         "other machines",
-		"tools: {built_in: [clock.now, skill_get]}": "not available",
+		"listen: 0.0.0.0:1": "other machines",
+		"tools: {built_in: [clock.now], entries: [{name: x, approval: {policy: gated}}]}":     "not available",
 		"tools: {openapi: [{name: a, document: d, headers: {A: '${GATEWAY_TEST_NOT_SET}'}}]}": "GATEWAY_TEST_NOT_SET",
 	} {
 		if err := g.Reload(bounded(t), parse(t, text)); err == nil || !strings.Contains(err.Error(), want) {

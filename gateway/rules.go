@@ -13,6 +13,7 @@ import (
 // element of a list or mapping.
 type rules struct {
 	required, url, secret bool
+	object                bool    // of a value of any form: it is a mapping
 	name                  pattern // zero: any text
 	enum                  []string
 	min, max              *float64
@@ -33,6 +34,8 @@ func rulesOf(f reflect.StructField) rules {
 			r.url = true
 		case "secret":
 			r.secret = true
+		case "object":
+			r.object = true
 		case "enum":
 			r.enum = strings.Split(arg, "|")
 		case "min":
@@ -97,6 +100,9 @@ func (c *checker) present(path string, v reflect.Value) bool {
 
 // walk checks the rules of every field of v.
 func (c *checker) walk(v reflect.Value, path string) {
+	if v.Type() == freeType {
+		return
+	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		if !v.IsNil() {
@@ -133,6 +139,12 @@ func (c *checker) fields(v reflect.Value, path string) {
 }
 
 func (c *checker) field(v reflect.Value, path string, r rules) {
+	if v.Type() == freeType {
+		if problem, expected := freeFault(v.Bytes(), r.object); problem != "" {
+			c.fault(path, problem, expected)
+		}
+		return
+	}
 	switch v.Kind() {
 	case reflect.Slice:
 		for i := range v.Len() {
@@ -213,7 +225,9 @@ func (c *checker) number(f float64, path string, r rules) {
 func (l ConfigErrors) followedBy(more ConfigErrors) ConfigErrors {
 	out := slices.Clone(l)
 	for _, e := range more {
-		if !slices.ContainsFunc(l, func(have *ConfigError) bool { return within(e.Path, have.Path) || within(have.Path, e.Path) }) {
+		if !slices.ContainsFunc(l, func(have *ConfigError) bool {
+			return have.File == e.File && (within(e.Path, have.Path) || within(have.Path, e.Path))
+		}) {
 			out = append(out, e)
 		}
 	}
@@ -230,8 +244,9 @@ func within(path, outer string) bool {
 func (l ConfigErrors) once() ConfigErrors {
 	seen := map[string]bool{}
 	return slices.DeleteFunc(l, func(e *ConfigError) bool {
-		again := e.Path != "" && seen[e.Path]
-		seen[e.Path] = true
+		at := e.File + "\x00" + e.Path
+		again := e.Path != "" && seen[at]
+		seen[at] = true
 		return again
 	})
 }

@@ -25,6 +25,12 @@ func Schema() json.RawMessage {
 // schemaOf returns the schema of a type whose scalars obey r.
 func schemaOf(t reflect.Type, r rules) map[string]any {
 	switch {
+	case t == reflect.TypeFor[*Flow](): // of a node of a flow
+		return map[string]any{"$ref": "#/properties/flows/items"}
+	case t == freeType && r.object:
+		return map[string]any{"type": []string{"object", "null"}}
+	case t == freeType:
+		return map[string]any{}
 	case t.Kind() == reflect.Pointer:
 		return schemaOf(t.Elem(), r)
 	case t == reflect.TypeFor[tools.Flag]():

@@ -45,6 +45,10 @@ type sourceSpec struct {
 	// prefixes are what the names of the tools can begin with; none means
 	// anything.
 	prefixes []string
+	exact    bool // they are whole names
+	// settled, when not nil, reports whether an attempt counts as the first. One
+	// that does not is made again once another source had an attempt.
+	settled func() bool
 	// upstream, when not nil, obtains the tokens that the source wants.
 	upstream *auth.Upstream
 }
@@ -61,6 +65,7 @@ const (
 	firstRetry    = 500 * time.Millisecond
 	longestRetry  = 30 * time.Second
 	changeQuiet   = 100 * time.Millisecond // changes within it are one
+	composedQuiet = 5 * time.Millisecond   // of what follows changes of the catalog itself
 	closeProvider = 10 * time.Second
 )
 
@@ -134,7 +139,7 @@ func (s *source) pause(ctx context.Context, failures int) bool {
 		return true
 	case <-s.changed:
 	}
-	quiet := time.NewTimer(changeQuiet)
+	quiet := time.NewTimer(s.spec.quiet())
 	defer quiet.Stop()
 	select {
 	case <-ctx.Done():
@@ -146,6 +151,14 @@ func (s *source) pause(ctx context.Context, failures int) bool {
 	default:
 	}
 	return true
+}
+
+// quiet is how long after a change further ones are waited for.
+func (s *sourceSpec) quiet() time.Duration {
+	if s.settled != nil {
+		return composedQuiet
+	}
+	return changeQuiet
 }
 
 // retryAfter doubles from the first pause to the longest, and spreads by a
@@ -309,7 +322,9 @@ func (s *source) note(err error) {
 	select {
 	case <-s.first:
 	default:
-		close(s.first)
+		if s.spec.settled == nil || s.spec.settled() {
+			close(s.first)
+		}
 	}
 	s.swapped()
 }

@@ -51,6 +51,7 @@ func (c *Config) sourceSpecs(opts Options) ([]sourceSpec, ConfigErrors) {
 	for i := range c.Tools.A2APeers {
 		s.a2aPeer(&c.Tools.A2APeers[i], fmt.Sprintf("tools.a2a_peers[%d]", i))
 	}
+	s.composed()
 	return s.list, s.faults
 }
 

@@ -16,6 +16,7 @@ import (
 // is started.
 type survey struct {
 	names     []string
+	tools     []tools.Tool
 	unmatched []string // keys that name tools which are not there
 	private   []string // why operations are refused that allow_private would permit
 }
@@ -45,7 +46,7 @@ func surveyOf(ctx context.Context, p tools.ToolProvider) (survey, error) {
 	list, err := p.Discover(ctx)
 	out := survey{unmatched: unmatchedPatterns(p, list)}
 	for i := range list {
-		out.names = append(out.names, list[i].Tool.Name)
+		out.names, out.tools = append(out.names, list[i].Tool.Name), append(out.tools, list[i].Tool)
 	}
 	if r, ok := p.(tools.Refuser); ok {
 		for _, refused := range r.Refused() {
@@ -82,6 +83,9 @@ func (m *MCPServer) prefixes() []string {
 
 // canBring reports whether a tool of that name could be the source's.
 func (s *sourceSpec) canBring(name string) bool {
+	if s.exact {
+		return slices.Contains(s.prefixes, name)
+	}
 	return len(s.prefixes) == 0 || slices.ContainsFunc(s.prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 

@@ -1,11 +1,6 @@
 package gateway
 
-import (
-	"fmt"
-	"slices"
-
-	"github.com/toolcrib/toolcrib/tools/builtin"
-)
+import "fmt"
 
 // notAvailable is what a fault says of a key whose feature this version does
 // not have.
@@ -18,13 +13,7 @@ func (c *Config) Unavailable() error { return c.unavailable().sorted() }
 
 func (c *Config) unavailable() ConfigErrors {
 	l := &later{cfg: c}
-	t := &c.Tools
-	l.entries(t.Entries)
-	for i, name := range t.BuiltIn {
-		if !slices.Contains(builtin.Names(), name) && name != builtin.FetchName {
-			l.refuse(fmt.Sprintf("tools.built_in[%d]", i), name+" is ")
-		}
-	}
+	l.entries(c.Tools.Entries)
 	return l.faults
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/toolcrib/toolcrib/internal/nearest"
+	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/builtin"
 )
 
@@ -31,7 +32,7 @@ func (c *Config) Examine() (warnings ConfigErrors, err error) {
 	if err != nil {
 		return nil, err
 	}
-	x := &examination{specs: specs{cfg: c}, known: union(c.Tools.BuiltIn, builtin.MetaNames())}
+	x := &examination{specs: specs{cfg: c}, known: union(union(c.Tools.BuiltIn, builtin.MetaNames()), []string{builtin.FetchName})}
 	for i := range sources {
 		x.source(&sources[i])
 	}
@@ -42,6 +43,7 @@ func (c *Config) Examine() (warnings ConfigErrors, err error) {
 		for i, e := range c.Tools.Entries {
 			x.entry(e.Name, fmt.Sprintf("tools.entries[%d].name", i))
 		}
+		x.compositions()
 		for i := range c.Toolsets {
 			x.patterns(c.Toolsets[i].Include, fmt.Sprintf("toolsets[%d].include", i))
 			x.patterns(c.Toolsets[i].Exclude, fmt.Sprintf("toolsets[%d].exclude", i))
@@ -56,6 +58,7 @@ type examination struct {
 	specs
 	warnings ConfigErrors
 	known    []string      // the tools that are certain to be there
+	surveyed []tools.Tool  // those of known that a local document describes
 	read     []*sourceSpec // the sources whose tools are all in known
 	others   []*sourceSpec
 }
@@ -83,6 +86,7 @@ func (x *examination) source(s *sourceSpec) {
 		return
 	}
 	x.known, x.read = append(x.known, found.names...), append(x.read, s)
+	x.surveyed = append(x.surveyed, found.tools...)
 	for _, why := range found.private {
 		x.faults = append(x.faults, x.cfg.faultAt(s.at, why, "allow_private: true, if that is meant"))
 	}

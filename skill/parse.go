@@ -9,6 +9,8 @@ import (
 	"path"
 	"slices"
 	"strings"
+
+	"github.com/toolcrib/toolcrib/internal/yamldoc"
 )
 
 // declared is a skill as YAML states it.
@@ -83,12 +85,12 @@ func ParseMarkdown(file string, doc []byte) (Skill, error) {
 	text := strings.ReplaceAll(strings.TrimPrefix(string(doc), "\ufeff"), "\r\n", "\n")
 	rest, ok := strings.CutPrefix(text, fence+"\n")
 	if !ok {
-		return Skill{}, fmt.Errorf("%w: %s:1:1: expected a line of %q, which opens the front matter", ErrInvalid, file, fence)
+		return Skill{}, noFence(file, "expected a line of %q, which opens the front matter", fence)
 	}
 	front, body, ok := strings.Cut("\n"+rest, "\n"+fence+"\n")
 	if !ok {
 		if front, ok = strings.CutSuffix("\n"+rest, "\n"+fence); !ok {
-			return Skill{}, fmt.Errorf("%w: %s: the front matter has no line of %q that closes it", ErrInvalid, file, fence)
+			return Skill{}, noFence(file, "the front matter has no line of %q that closes it", fence)
 		}
 	}
 	var matter frontMatter
@@ -105,6 +107,10 @@ func ParseMarkdown(file string, doc []byte) (Skill, error) {
 	}
 	s.Instructions = strings.TrimSpace(body)
 	return s, nil
+}
+
+func noFence(file, format string, args ...any) error {
+	return fmt.Errorf("%w: %w", ErrInvalid, &yamldoc.Fault{File: file, Line: 1, Column: 1, Err: fmt.Errorf(format, args...)})
 }
 
 // allowed reads a list of tools, or a text with spaces or commas between them.
@@ -176,15 +182,15 @@ func read(folder fs.FS, file string) (s Skill, ok bool, err error) {
 	}
 	f, err := folder.Open(file)
 	if err != nil {
-		return s, false, err
+		return s, false, &yamldoc.Fault{File: file, Err: err}
 	}
 	defer f.Close()
 	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return s, false, err
+	if err == nil && len(doc) > maxFile {
+		err = fmt.Errorf("the file has more than %d bytes", maxFile)
 	}
-	if len(doc) > maxFile {
-		return s, false, fmt.Errorf("%w: %s: the file has more than %d bytes", ErrInvalid, file, maxFile)
+	if err != nil {
+		return s, false, &yamldoc.Fault{File: file, Err: err}
 	}
 	s, err = parse(file, doc)
 	return s, err == nil, err

@@ -202,6 +202,9 @@ type Call struct {
 	running atomic.Pointer[attempt] // the attempt that runs
 }
 
+// Nested reports whether a tool made the call.
+func (c *Call) Nested() bool { return c != nil && c.Parent != "" }
+
 // Attempt returns the number of the attempt that runs, counted from 1, or 0
 // before the first.
 func (c *Call) Attempt() int {

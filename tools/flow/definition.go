@@ -58,6 +58,13 @@ type Definition struct {
 	root string       // path to it from the outermost definition, with a dot behind
 }
 
+// Document is a YAML text and the name of its file.
+type Document = yamldoc.Doc
+
+// Document returns what the definition was read from, or nil for one that was made
+// in Go.
+func (d *Definition) Document() *Document { return d.doc }
+
 // Node is one step of a flow. Just one of Tool, Func, Flow and Ask says what it
 // does.
 type Node struct {

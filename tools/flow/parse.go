@@ -187,15 +187,15 @@ const maxFile = 4 << 20
 func readFile(folder fs.FS, file string) (Definition, error) {
 	f, err := folder.Open(file)
 	if err != nil {
-		return Definition{}, err
+		return Definition{}, &yamldoc.Fault{File: file, Err: err}
 	}
 	defer f.Close()
 	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return Definition{}, err
+	if err == nil && len(doc) > maxFile {
+		err = fmt.Errorf("the file has more than %d bytes", maxFile)
 	}
-	if len(doc) > maxFile {
-		return Definition{}, fmt.Errorf("%w: %s: the file has more than %d bytes", ErrInvalid, file, maxFile)
+	if err != nil {
+		return Definition{}, &yamldoc.Fault{File: file, Err: err}
 	}
 	return ParseYAML(file, doc)
 }
