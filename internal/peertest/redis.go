@@ -121,6 +121,9 @@ func (r *Redis) TLS() *tls.Config {
 	return &tls.Config{RootCAs: r.identity.roots, ServerName: r.host, MinVersion: tls.VersionTLS12}
 }
 
+// CAFile is a file that holds the certificate of a server that speaks TLS.
+func (r *Redis) CAFile() string { return filepath.Join(r.dir, certFile) }
+
 // Stop ends the server in order, as an upgrade does.
 func (r *Redis) Stop() { r.process.Stop() }
 

@@ -1,7 +1,6 @@
 package redisstream_test
 
 import (
-	"context"
 	"encoding/json"
 	"slices"
 	"testing"
@@ -11,7 +10,6 @@ import (
 
 	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/registry/stream"
-	"github.com/toolcrib/toolcrib/registry/stream/redisstream"
 )
 
 // A program that knows only the documented layout adds a request and reads its answer.
@@ -141,39 +139,5 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 	if n := foreign.XLen(ctx, "pulse:stream:tidy").Val(); n != 0 {
 		t.Errorf("%d entries are left", n)
-	}
-}
-
-func open(t *testing.T, c *redisstream.Client, name string, o *stream.Options) stream.Stream {
-	t.Helper()
-	s, err := c.Stream(peertest.Bounded(t), name, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return s
-}
-
-func openSink(t *testing.T, s stream.Stream, name string, o *stream.SinkOptions) stream.Sink {
-	t.Helper()
-	sink, err := s.Sink(peertest.Bounded(t), name, o)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return sink
-}
-
-func receive(t *testing.T, s stream.Sink) stream.Event {
-	t.Helper()
-	event, err := s.Receive(peertest.Bounded(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return event
-}
-
-func ack(t *testing.T, e stream.Event) {
-	t.Helper()
-	if err := e.Ack(context.Background()); err != nil {
-		t.Error(err)
 	}
 }

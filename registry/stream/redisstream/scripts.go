@@ -210,7 +210,7 @@ local function claim(id, count)
     owed = 1
     return false
   end
-  if not dead then count = count + 1 end
+  count = count + 1
   local entries = redis.call('XCLAIM', KEYS[1], group, me, 0, id, 'RETRYCOUNT', count)
   if #entries == 0 or not entries[1] then return true end
   if dead then graves = graves - 1 else room = room - 1 end

@@ -2,6 +2,7 @@ package redisstream
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -28,7 +29,7 @@ func (c *Client) Stream(ctx context.Context, name string, opts *stream.Options) 
 	if err != nil {
 		return nil, err
 	}
-	if err := c.isClosed(); err != nil {
+	if err := errors.Join(c.isClosed(), ctx.Err()); err != nil {
 		return nil, err
 	}
 	if bounds.TTL > 0 {
