@@ -77,13 +77,16 @@ var imports = map[string][]string{
 	"internal/peertest":        nil,
 	"tools/toolstest":          ground,
 
+	"registry/stream/natsstream":  {"registry/stream"},
+	"registry/stream/natsserver":  {"registry/stream", "registry/stream/natsstream"},
 	"registry/stream/redisstream": {"registry/stream"},
+	"registry/stream/streamtest":  {"registry/stream"},
 	"registry":                    with(ground, "store", "registry/stream"),
 	"registry/provider":           with(ground, "registry", "registry/stream"),
 }
 
 // testSupport are packages that only tests may import.
-var testSupport = []string{"gateway/gatewaytest", "internal/oauthtest", "internal/peertest", "schema/schematest", "tools/flow/flowtest", "tools/toolstest", "store/storetest"}
+var testSupport = []string{"gateway/gatewaytest", "internal/oauthtest", "internal/peertest", "schema/schematest", "tools/flow/flowtest", "tools/toolstest", "store/storetest", "registry/stream/streamtest"}
 
 // testTrees hold tests and their programs. They may import what they test.
 var testTrees = []string{"test", "bench", "examples"}

@@ -1,0 +1,40 @@
+package natsserver
+
+import (
+	"fmt"
+	"log/slog"
+	"strings"
+)
+
+// log passes what the server reports to a slog.Logger. Its notices are about its
+// own start and stop, and count as debugging.
+type log struct {
+	to    *slog.Logger
+	fatal chan string // what keeps the server from running
+}
+
+func newLog(to *slog.Logger) *log {
+	if to == nil {
+		to = slog.New(slog.DiscardHandler)
+	}
+	return &log{to: to.With("component", "nats"), fatal: make(chan string, 1)}
+}
+
+func text(format string, v []any) string { return strings.TrimSpace(fmt.Sprintf(format, v...)) }
+
+func (l *log) Noticef(format string, v ...any) { l.to.Debug(text(format, v)) }
+func (l *log) Warnf(format string, v ...any)   { l.to.Warn(text(format, v)) }
+func (l *log) Errorf(format string, v ...any)  { l.to.Error(text(format, v)) }
+func (l *log) Debugf(string, ...any)           {}
+func (l *log) Tracef(string, ...any)           {}
+
+// Fatalf notes why the server cannot run. Unlike a server that is a process of
+// its own it does not exit.
+func (l *log) Fatalf(format string, v ...any) {
+	why := text(format, v)
+	l.to.Error(why)
+	select {
+	case l.fatal <- why:
+	default:
+	}
+}

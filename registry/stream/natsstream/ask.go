@@ -1,0 +1,117 @@
+package natsstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/toolcrib/toolcrib/registry/stream"
+)
+
+// asks are the requests of a client that wait for their answers, which come to
+// one subscription. Unlike those of the connection they end when it breaks.
+type asks struct {
+	conn   *nats.Conn
+	prefix string // of the subjects of answers
+
+	mu      sync.Mutex
+	next    uint64
+	waiting map[string]chan answer
+}
+
+type answer struct {
+	msg *nats.Msg
+	err error
+}
+
+func newAsks(conn *nats.Conn) (*asks, error) {
+	a := &asks{conn: conn, prefix: conn.NewInbox() + ".", waiting: map[string]chan answer{}}
+	sub, err := conn.Subscribe(a.prefix+"*", a.receive)
+	if err != nil {
+		return nil, err
+	}
+	return a, sub.SetPendingLimits(-1, -1)
+}
+
+// ask sends a message and waits for the answer. Its errors are ErrNoResponder,
+// which says that nobody got the message, and what leaves that open: ErrClosed,
+// ErrUnavailable, and the context's.
+func (a *asks) ask(ctx context.Context, msg *nats.Msg) (*nats.Msg, error) {
+	id, answered := a.begin()
+	defer a.end(id)
+	msg.Reply = a.prefix + id
+	if err := a.conn.PublishMsg(msg); err != nil {
+		return nil, sendError(err)
+	}
+	select {
+	case got := <-answered:
+		return got.msg, got.err
+	case <-ctx.Done():
+		return nil, fmt.Errorf("%w: no answer: %w", stream.ErrUnavailable, ctx.Err())
+	}
+}
+
+func (a *asks) begin() (string, chan answer) {
+	answered := make(chan answer, 1)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.next++
+	id := strconv.FormatUint(a.next, 36)
+	a.waiting[id] = answered
+	return id, answered
+}
+
+func (a *asks) end(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.waiting, id)
+}
+
+func (a *asks) receive(msg *nats.Msg) {
+	id := strings.TrimPrefix(msg.Subject, a.prefix)
+	got := answer{msg: msg}
+	if statusOf(msg) == statusNobody {
+		got = answer{err: stream.ErrNoResponder}
+	}
+	a.mu.Lock()
+	answered := a.waiting[id]
+	delete(a.waiting, id)
+	a.mu.Unlock()
+	if answered != nil {
+		answered <- got
+	}
+}
+
+// fail ends all requests that wait.
+func (a *asks) fail(err error) {
+	a.mu.Lock()
+	waiting := a.waiting
+	a.waiting = map[string]chan answer{}
+	a.mu.Unlock()
+	for _, answered := range waiting {
+		answered <- answer{err: err}
+	}
+}
+
+// Status headers of messages by which the server itself speaks.
+const (
+	statusHeartbeat = "100"
+	statusNobody    = "503"
+)
+
+func statusOf(msg *nats.Msg) string {
+	if len(msg.Data) > 0 || len(msg.Header) == 0 {
+		return ""
+	}
+	return msg.Header.Get("Status")
+}
+
+// isContext reports whether an error is that of a context which ended.
+func isContext(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}

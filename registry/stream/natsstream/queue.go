@@ -1,0 +1,322 @@
+package natsstream
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/toolcrib/toolcrib/registry/stream"
+)
+
+// queue is a [stream.Stream] on a JetStream stream of its own, or, when it is
+// short-lived, on a part of the one that all such streams share.
+type queue struct {
+	client  *Client
+	name    string
+	token   string
+	inside  string // the name of the JetStream stream
+	subject string // of events, up to the event's name
+	opts    stream.Options
+}
+
+// maxStreamToken is the part of a JetStream stream's name that names the stream;
+// with the prefix it stays below what file systems allow.
+const maxStreamToken = 180
+
+// Stream implements [stream.Client].
+func (c *Client) Stream(ctx context.Context, name string, opts *stream.Options) (stream.Stream, error) {
+	if err := c.isClosed(); err != nil {
+		return nil, err
+	}
+	if err := stream.CheckName("stream", name); err != nil {
+		return nil, err
+	}
+	resolved, err := opts.Resolved()
+	if err != nil {
+		return nil, err
+	}
+	q := &queue{client: c, name: name, token: Token(name), opts: resolved}
+	if q.isShort() {
+		q.inside = c.prefix + "-short"
+		q.subject = c.prefix + ".short." + q.token + "."
+	} else {
+		q.inside = c.prefix + "~" + shortened(q.token, maxStreamToken)
+		q.subject = c.prefix + ".stream." + q.token + "."
+	}
+	err = c.retry(ctx, func(ctx context.Context) error { return q.open(ctx, opts == nil) })
+	if err != nil {
+		return nil, err
+	}
+	return q, nil
+}
+
+func (q *queue) isShort() bool { return q.opts.TTL > 0 }
+
+// Name implements [stream.Stream].
+func (q *queue) Name() string { return q.name }
+
+// open makes the stream, and sets its bounds unless those of a stream that is
+// there are to be kept. It is called before others have the queue.
+func (q *queue) open(ctx context.Context, keep bool) error {
+	found, err := q.ensure(ctx)
+	if err != nil || found == nil || q.isShort() {
+		return err
+	}
+	config := found.CachedInfo().Config
+	if keep {
+		q.opts.MaxEvents = int(config.MaxMsgs)
+	}
+	if int(config.MaxMsgs) == q.opts.MaxEvents {
+		return nil
+	}
+	config.MaxMsgs = int64(q.opts.MaxEvents)
+	_, err = q.client.js.UpdateStream(ctx, config)
+	return q.client.refused(err)
+}
+
+// ensure makes the stream when it is not there, and returns it when it is.
+func (q *queue) ensure(ctx context.Context) (jetstream.Stream, error) {
+	found, err := q.client.js.Stream(ctx, q.inside)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, q.create(ctx)
+	}
+	return found, q.client.refused(err)
+}
+
+// create makes the stream. That another client just made it is no error.
+func (q *queue) create(ctx context.Context) error {
+	config := jetstream.StreamConfig{
+		Name: q.inside, Subjects: []string{q.subject + "*"}, Storage: jetstream.FileStorage, Replicas: q.client.copies(),
+		Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, MaxMsgs: int64(q.opts.MaxEvents),
+		Metadata: map[string]string{"toolcrib.stream": q.name},
+	}
+	if q.isShort() {
+		config.Subjects = []string{q.client.prefix + ".short.*.*"}
+		config.AllowMsgTTL = true
+		config.MaxMsgs, config.MaxMsgsPerSubject, config.DiscardNewPerSubject = -1, stream.DefaultMaxEvents, true
+		config.Metadata = nil
+	}
+	_, err := q.client.js.CreateStream(ctx, config)
+	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+		return nil
+	}
+	if err == nil && q.client.persist != nil {
+		return q.client.persist(ctx, q.inside)
+	}
+	return q.client.refused(err)
+}
+
+// copies is how many servers keep a stream.
+func (c *Client) copies() int {
+	switch {
+	case c.replicas > 0:
+		return c.replicas
+	case c.conn.ConnectedClusterName() != "":
+		return 3
+	}
+	return 1
+}
+
+// refused translates an error of the JetStream API.
+func (c *Client) refused(err error) error {
+	var api *jetstream.APIError
+	if errors.As(err, &api) && isFullCode(api.ErrorCode) {
+		return fmt.Errorf("%w: the server has no room: %s", stream.ErrFull, api.Description)
+	}
+	return err
+}
+
+// Add implements [stream.Stream].
+func (q *queue) Add(ctx context.Context, event string, payload []byte) (string, error) {
+	if err := q.client.checkSend("event", event, payload); err != nil {
+		return "", err
+	}
+	msg := &nats.Msg{Subject: q.subject + Token(event), Data: payload}
+	if q.isShort() {
+		msg.Header = nats.Header{"Nats-TTL": {ttlSeconds(q.opts.TTL)}}
+	}
+	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
+		id, err := q.add(ctx, msg)
+		if !errors.Is(err, stream.ErrNoResponder) {
+			return id, err
+		}
+		// The stream is gone, or a cluster elects who keeps it.
+		if err := q.client.retry(ctx, q.remake); err != nil {
+			return "", err
+		}
+		if stop := q.client.pause(ctx, wait); stop != nil {
+			return "", fmt.Errorf("%w: no server keeps the stream %q: %w", stream.ErrUnavailable, q.name, stop)
+		}
+	}
+}
+
+func (q *queue) remake(ctx context.Context) error {
+	_, err := q.ensure(ctx)
+	return err
+}
+
+// add publishes an event once. ErrNoResponder says that no server took it.
+func (q *queue) add(ctx context.Context, msg *nats.Msg) (string, error) {
+	if err := q.client.connected(ctx); err != nil {
+		return "", err
+	}
+	once, cancel := context.WithTimeout(ctx, tryTimeout)
+	defer cancel()
+	got, err := q.client.asks.ask(once, msg)
+	if err != nil {
+		return "", err
+	}
+	id, err := q.stored(got.Data)
+	if err == nil && q.client.persist != nil {
+		err = q.client.persist(ctx, q.inside)
+	}
+	return id, err
+}
+
+// stored reads the server's answer to an event.
+func (q *queue) stored(data []byte) (string, error) {
+	var ack struct {
+		Sequence uint64              `json:"seq"`
+		Error    *jetstream.APIError `json:"error"`
+	}
+	if err := json.Unmarshal(data, &ack); err != nil {
+		return "", fmt.Errorf("%w: its answer cannot be read", stream.ErrUnavailable)
+	}
+	if ack.Error == nil {
+		return strconv.FormatUint(ack.Sequence, 10), nil
+	}
+	said := ack.Error.Description
+	switch code := ack.Error.ErrorCode; {
+	case isFullCode(code), code == codeStoreFailed && strings.HasPrefix(said, "maximum "):
+		return "", fmt.Errorf("%w: %q: %s", stream.ErrFull, q.name, said)
+	case code == codeMessageTooLarge:
+		return "", fmt.Errorf("%w: %s", stream.ErrTooLarge, said)
+	}
+	return "", fmt.Errorf("%w: it did not store the event: %s", stream.ErrUnavailable, said)
+}
+
+// ttlSeconds writes a duration in whole seconds, at least one, as the server
+// wants it.
+func ttlSeconds(ttl time.Duration) string {
+	seconds := max(1, (ttl+time.Second-1)/time.Second)
+	return strconv.Itoa(int(seconds)) + "s"
+}
+
+// Size implements [stream.Stream].
+func (q *queue) Size(ctx context.Context) (stream.Size, error) {
+	var size stream.Size
+	err := q.client.retry(ctx, func(ctx context.Context) error {
+		events, err := q.events(ctx)
+		if err != nil {
+			return err
+		}
+		held := 0
+		for info := range q.consumers(ctx, &err) {
+			held += info.NumAckPending
+		}
+		size = stream.Size{Waiting: max(0, events-held), Held: held}
+		return err
+	})
+	return size, err
+}
+
+// events counts the events that are stored.
+func (q *queue) events(ctx context.Context) (int, error) {
+	found, err := q.client.js.Stream(ctx, q.inside)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, q.client.refused(err)
+	}
+	if !q.isShort() {
+		return int(found.CachedInfo().State.Msgs), nil
+	}
+	info, err := found.Info(ctx, jetstream.WithSubjectFilter(q.subject+"*"))
+	if err != nil {
+		return 0, q.client.refused(err)
+	}
+	total := 0
+	for _, count := range info.State.Subjects {
+		total += int(count)
+	}
+	return total, nil
+}
+
+// consumers yields what the server knows of the stream's sinks, and sets err
+// when it cannot.
+func (q *queue) consumers(ctx context.Context, err *error) func(yield func(*jetstream.ConsumerInfo) bool) {
+	return func(yield func(*jetstream.ConsumerInfo) bool) {
+		found, openErr := q.client.js.Stream(ctx, q.inside)
+		if errors.Is(openErr, jetstream.ErrStreamNotFound) {
+			return
+		}
+		if *err = openErr; openErr != nil {
+			return
+		}
+		list := found.ListConsumers(ctx)
+		for info := range list.Info() {
+			mine := !q.isShort() || info.Config.FilterSubject == q.subject+"*"
+			if mine && !yield(info) {
+				break
+			}
+		}
+		*err = list.Err()
+	}
+}
+
+// RemoveSink implements [stream.Stream].
+func (q *queue) RemoveSink(ctx context.Context, name string) error {
+	if err := stream.CheckName("sink", name); err != nil {
+		return err
+	}
+	return q.client.retry(ctx, func(ctx context.Context) error {
+		return ignoreMissing(q.client.js.DeleteConsumer(ctx, q.inside, q.consumerName(name)))
+	})
+}
+
+// Destroy implements [stream.Stream].
+func (q *queue) Destroy(ctx context.Context) error {
+	return q.client.retry(ctx, func(ctx context.Context) error {
+		if !q.isShort() {
+			return ignoreMissing(q.client.js.DeleteStream(ctx, q.inside))
+		}
+		var err error
+		for info := range q.consumers(ctx, &err) {
+			if err := ignoreMissing(q.client.js.DeleteConsumer(ctx, q.inside, info.Name)); err != nil {
+				return err
+			}
+		}
+		if err != nil {
+			return err
+		}
+		found, err := q.client.js.Stream(ctx, q.inside)
+		if err != nil {
+			return ignoreMissing(err)
+		}
+		return found.Purge(ctx, jetstream.WithPurgeSubject(q.subject+"*"))
+	})
+}
+
+func ignoreMissing(err error) error {
+	if errors.Is(err, jetstream.ErrStreamNotFound) || errors.Is(err, jetstream.ErrConsumerNotFound) {
+		return nil
+	}
+	return err
+}
+
+// consumerName is the name of the consumer of a sink.
+func (q *queue) consumerName(sink string) string {
+	name := shortened(Token(sink), 100)
+	if q.isShort() {
+		return shortened(q.token, 100) + "=" + name
+	}
+	return name
+}
