@@ -107,11 +107,9 @@ func (a *Artifacts) scratch(dir string) *mcptool.Scratch {
 		return mcptool.NewScratch(opts)
 	}
 	opts.Dir = filepath.Join(dir, scratchFolder)
-	left, _ := os.ReadDir(opts.Dir) // there may be none yet
-	for _, file := range left {
-		_ = os.Remove(filepath.Join(opts.Dir, file.Name())) // what a process that was killed has left
-	}
-	return mcptool.NewScratch(opts)
+	s := mcptool.NewScratch(opts)
+	s.Clear()
+	return s
 }
 
 // closeArtifacts ends the use of the store of large results.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
+	"strings"
 	"sync/atomic"
 )
 
@@ -35,8 +37,8 @@ const (
 	defaultScratchTotal   = 16 << 30
 	// spoolBuffer is how much of a message is gathered before it is written.
 	spoolBuffer = 64 << 10
-	// scratchPattern names the files.
-	scratchPattern = "toolcrib-message-*"
+	// scratchPrefix begins the names of the files.
+	scratchPrefix = "toolcrib-message-"
 )
 
 // NewScratch returns a scratch; nil options are the defaults.
@@ -82,6 +84,21 @@ type spool struct {
 	finder  idFinder
 }
 
+// Clear removes what processes that were killed have left in the folder. It takes
+// nothing else away, and nothing of the system's folder, which is for others to
+// clear.
+func (s *Scratch) Clear() {
+	if s.dir == "" {
+		return
+	}
+	left, _ := os.ReadDir(s.dir) // there may be no folder yet
+	for _, file := range left {
+		if strings.HasPrefix(file.Name(), scratchPrefix) {
+			_ = os.Remove(filepath.Join(s.dir, file.Name())) // one that is in use has its reader still
+		}
+	}
+}
+
 // Used returns how many bytes are on the disk.
 func (s *Scratch) Used() int64 { return s.used.Load() }
 
@@ -94,7 +111,7 @@ func (s *Scratch) begin() *spool {
 			return p
 		}
 	}
-	file, err := os.CreateTemp(s.dir, scratchPattern)
+	file, err := os.CreateTemp(s.dir, scratchPrefix+"*")
 	if err != nil {
 		p.fail(err)
 		return p
