@@ -25,6 +25,9 @@ type CallRequest struct {
 	IdempotencyKey string
 	// Meta is a JSON object for the tool, or empty.
 	Meta json.RawMessage
+	// Resume, when not empty, is the id of a run of the flow of that name to go on
+	// with; there are no arguments then.
+	Resume string
 	// Bounded asks for a result that is small enough for a model: what is large
 	// is kept as artifacts, and shown in part.
 	Bounded bool
@@ -142,6 +145,10 @@ func (s *Server) Call(ctx context.Context, req CallRequest) (*CallResponse, erro
 	if req.Name == "" {
 		return nil, newError(CodeInvalidRequest, "name: expected the name of a tool")
 	}
+	ctx, err := s.resuming(ctx, &req)
+	if err != nil {
+		return nil, err
+	}
 	entrance := tools.Entrance{IdempotencyKey: req.IdempotencyKey, Meta: req.Meta}
 	if req.Notes != nil {
 		entrance.Peer = &notePeer{notes: req.Notes}
@@ -218,6 +225,7 @@ func decodeCall(raw []byte) (CallRequest, error) {
 		{"idempotency_key", takeString(&req.IdempotencyKey)},
 		{"meta", takeObject((*[]byte)(&req.Meta))},
 		{"bounded", takeBool(&req.Bounded)},
+		{"resume", takeString(&req.Resume)},
 	})
 	return req, err
 }
@@ -232,6 +240,9 @@ func (r *CallRequest) appendRequest(dst []byte) []byte {
 		dst = appendMember(dst, "idempotency_key", rawjson.Quote(r.IdempotencyKey))
 	}
 	dst = appendMember(dst, "meta", r.Meta)
+	if r.Resume != "" {
+		dst = appendMember(dst, "resume", rawjson.Quote(r.Resume))
+	}
 	if r.Bounded {
 		dst = appendMember(dst, "bounded", []byte("true"))
 	}

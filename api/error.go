@@ -17,6 +17,8 @@ type Code string
 const (
 	CodeToolNotFound     Code = "tool_not_found"         // 404; also for a tool that the caller may not see
 	CodeToolsetNotFound  Code = "toolset_not_found"      // 404; also for a toolset that the caller may not know of
+	CodeRunNotFound      Code = "run_not_found"          // 404; no run of a flow of the caller's
+	CodeNotResumable     Code = "not_resumable"          // 409; the run cannot go on
 	CodeInvalidArguments Code = "invalid_arguments"      // 400; the tool was not called
 	CodeDenied           Code = "denied"                 // 403
 	CodeRejected         Code = "rejected"               // 403; a person said no
@@ -46,6 +48,8 @@ const statusCanceled = 499
 var statuses = map[Code]int{
 	CodeToolNotFound:     http.StatusNotFound,
 	CodeToolsetNotFound:  http.StatusNotFound,
+	CodeRunNotFound:      http.StatusNotFound,
+	CodeNotResumable:     http.StatusConflict,
 	CodeInvalidArguments: http.StatusBadRequest,
 	CodeDenied:           http.StatusForbidden,
 	CodeRejected:         http.StatusForbidden,

@@ -36,6 +36,8 @@ type Options struct {
 	// Toolsets returns the toolsets that the caller may know of. Nil means that
 	// there are none.
 	Toolsets func(context.Context) []Toolset
+	// Composed knows the skills and flows. Nil means that there are none.
+	Composed Composed
 	// Approval returns what becomes of the calls of a tool before they run, as
 	// Description.ApprovalPolicy has it, and why. Nil says nothing.
 	Approval func(context.Context, *tools.Tool) (policy, reason string)
@@ -90,6 +92,13 @@ func New(cat tools.LiveCatalog, opts *Options) *Server {
 		"/v1/artifacts/fetch":  answer(decodeFetch, s.FetchArtifact),
 		"/v1/artifacts/delete": answer(decodeRef, s.DeleteArtifact),
 		"/v1/toolsets/list":    answer(decodeNothing, func(ctx context.Context, _ struct{}) (*ToolsetsResponse, error) { return s.Toolsets(ctx) }),
+		"/v1/skills/list":      answer(decodeNothing, func(ctx context.Context, _ struct{}) (*SkillsResponse, error) { return s.Skills(ctx) }),
+		"/v1/skills/plan":      answer(decodePlan, s.PlanSkill),
+		"/v1/flows/list":       answer(decodeNothing, func(ctx context.Context, _ struct{}) (*FlowsResponse, error) { return s.Flows(ctx) }),
+		"/v1/flows/graph":      answer(decodeName, s.FlowGraph),
+		"/v1/flows/runs":       answer(decodeRuns, s.FlowRuns),
+		"/v1/flows/run":        answer(decodeRun, s.FlowRun),
+		"/v1/flows/cancel":     answer(decodeRun, s.CancelRun),
 		"/v1/sources/list":     answer(decodeNothing, func(ctx context.Context, _ struct{}) (*SourcesResponse, error) { return s.Sources(ctx) }),
 	}
 	return s

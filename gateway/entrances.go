@@ -124,6 +124,7 @@ func (g *Gateway) apiOptions() *api.Options {
 		Sources:      g.apiSources,
 		Unmatched:    g.apiUnmatched,
 		Toolsets:     g.apiToolsets,
+		Composed:     apiComposed{g},
 		Approval:     g.approval,
 		Search:       g.apiSearch,
 		Artifacts:    g.kept,

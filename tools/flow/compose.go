@@ -420,6 +420,10 @@ func (c *composer) edges(i int) error {
 // Name returns the flow's name.
 func (f *Flow) Name() string { return f.name }
 
+// Digest identifies what a run of the flow does. A run goes on only in a flow of the
+// digest that it began in.
+func (f *Flow) Digest() string { return f.digest }
+
 // InputsSchema returns the JSON Schema of what a run is given.
 func (f *Flow) InputsSchema() json.RawMessage { return slices.Clone(f.schema) }
 
