@@ -34,7 +34,9 @@ func (s *Server) bound(ctx context.Context, name string, res *tools.ToolResult) 
 	if err != nil {
 		return err
 	}
-	if *res = small; len(res.Artifacts) > 0 && s.opts.Artifacts != nil {
+	*res = small
+	standIn(&tool, res)
+	if len(res.Artifacts) > 0 && s.opts.Artifacts != nil {
 		link(res)
 	}
 	return nil

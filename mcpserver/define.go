@@ -23,18 +23,6 @@ func defineStateful(t tools.Tool) []byte {
 	return define(t, out)
 }
 
-// defineBounded encodes a tool object without the schema of results, which may
-// not be whole.
-func defineBounded(t tools.Tool) []byte {
-	t.OutSchema = nil
-	def := define(t, nil)
-	bare, err := rawjson.Delete(def, "outputSchema")
-	if err != nil {
-		return def // which has none
-	}
-	return bare
-}
-
 func define(t tools.Tool, out json.RawMessage) []byte {
 	if len(t.Definition) > 0 && listKind(t.Kind) == tools.KindTool {
 		if def, err := redefine(t); err == nil {
