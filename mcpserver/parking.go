@@ -8,6 +8,8 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"sync"
 	"time"
 
@@ -21,6 +23,7 @@ import (
 type parking struct {
 	limit int
 	ttl   time.Duration
+	log   *slog.Logger
 	seal  cipher.AEAD
 	ctx   context.Context
 	end   context.CancelFunc
@@ -38,8 +41,8 @@ type parked struct {
 	timer  *time.Timer
 }
 
-func (p *parking) start(limit int, ttl time.Duration) {
-	p.limit, p.ttl = limit, ttl
+func (p *parking) start(limit int, ttl time.Duration, log *slog.Logger) {
+	p.limit, p.ttl, p.log = limit, ttl, log
 	p.calls, p.count = map[string]*parked{}, map[string]int{}
 	p.ctx, p.end = context.WithCancel(context.Background())
 	var key [32]byte
@@ -82,10 +85,25 @@ func (p *parking) begin(ctx context.Context, r *mcpwire.Request, params *callPar
 	}
 	p.work.Go(func() {
 		defer cancel()
-		e.result, e.err = run(ctx)
-		close(e.done)
+		e.run(ctx, run, p.log)
 	})
 	return e
+}
+
+// run brings an errand to its end, which has an answer whatever becomes of the
+// goroutine: the one of the request, where the wire would see to that, is another.
+func (e *errand) run(ctx context.Context, run runner, log *slog.Logger) {
+	ended := false
+	defer close(e.done)
+	defer func() {
+		if ended {
+			return
+		}
+		e.result, e.err = nil, mcpwire.Errorf(mcpwire.CodeInternalError, "internal error")
+		log.Error("a call ended its goroutine", "in", e.owner.method, "panic", recover(), "stack", string(debug.Stack()))
+	}()
+	e.result, e.err = run(ctx)
+	ended = true
 }
 
 // detached is a context with the values of another, which it outlives.

@@ -136,7 +136,7 @@ func New(cat tools.LiveCatalog, opts *Options) *Server {
 		s.logger = slog.New(slog.DiscardHandler)
 	}
 	s.lists = s.newFormats()
-	s.parked.start(s.opts.ParkedCalls, s.opts.ParkedTTL)
+	s.parked.start(s.opts.ParkedCalls, s.opts.ParkedTTL, s.logger)
 	s.wire = mcpwire.NewServer(handler{s}, &mcpwire.ServerOptions{
 		Info:            s.info(),
 		Authenticate:    s.opts.Authenticate,
