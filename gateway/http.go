@@ -22,7 +22,8 @@ import (
 // /mcp/NAME for a toolset, the JSON protocol below /v1/, the pages of those who
 // authorize sources below /oauth/, and /healthz and /readyz. Everyone who calls is
 // the local caller, but for requests on whose context a program has put an
-// identity and scopes before it passed them on. So a request is refused that
+// identity and scopes before it passed them on; the tenant "local" operates the
+// gateway. So a request is refused that
 // arrived at an address which other machines reach, or whose Host or Origin is not
 // of this machine, as a page in a browser would send it.
 func (g *Gateway) Handler() http.Handler {

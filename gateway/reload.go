@@ -42,6 +42,7 @@ func (g *Gateway) Reload(ctx context.Context, cfg *Config) error {
 	if err := g.reloadTools(before, cfg); err != nil {
 		g.discovery.Change(before.MCP.discovery())
 		g.serveToolsets(served, before)
+		g.endToolsets(plan, served)
 		return err
 	}
 	g.endToolsets(served, plan)

@@ -95,7 +95,13 @@ func (t *Toolset) takes() set.FilterFunc {
 // which each toolset has unless it excludes it by name. What it reaches is what is
 // in the toolset.
 func isMeans(t *tools.Tool) bool {
-	return t.Kind == tools.KindMeta || t.Name == builtin.FetchName && t.Transport == tools.TransportInProcess
+	switch t.Name {
+	case builtin.SearchName, builtin.GetName, builtin.CallName:
+		return t.Kind == tools.KindMeta
+	case builtin.FetchName:
+		return t.Transport == tools.TransportInProcess
+	}
+	return false
 }
 
 func orMeans(f set.FilterFunc) set.FilterFunc {

@@ -211,13 +211,26 @@ func (t *toolset) end(ctx context.Context) error {
 // count returns how many tools the caller on ctx is listed in the toolset, and
 // whether there is one that is more than a means to reach others.
 func (t *toolset) count(ctx context.Context) (n int, some bool) {
-	for tool := range view.From(t.narrow(ctx), t.g.cat).All() {
+	c := view.Memo(view.From(t.narrow(ctx), t.g.cat), tallyKey{}, takeTally)
+	return c.listed, c.some
+}
+
+type tallyKey struct{}
+
+// tally is the count of one visibility class.
+type tally struct {
+	listed int
+	some   bool
+}
+
+func takeTally(v view.View) (c tally) {
+	for tool := range v.All() {
 		if tool.Kind != tools.KindMeta || tool.Loading == tools.LoadingAlways {
-			n++
+			c.listed++
 		}
-		some = some || !isMeans(tool)
+		c.some = c.some || !isMeans(tool)
 	}
-	return n, some
+	return c
 }
 
 // apiToolsets are the toolsets as the caller on ctx may know of them: who operates

@@ -21,6 +21,7 @@ import (
 	"github.com/toolcrib/toolcrib/gateway"
 	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/turn"
 )
 
 // libraryTools are tools of every kind that a toolset can tell apart.
@@ -298,6 +299,51 @@ func TestAToolReachesWhatItNeedsFromAToolset(t *testing.T) {
 		if err != nil || res.IsError || textOf(res) != "done: mail.send" {
 			t.Errorf("%s: %v, %v", name, res, err)
 		}
+	}
+}
+
+const skillToolsets = `
+toolsets:
+  - {name: voice, include: ["greet*", "skill_*"]}
+  - {name: both, include: ["greet*", "lib.search", "skill_*"]}
+skills:
+  - name: greeting
+    description: Greet with a book.
+    steps: [{id: one, tool: lib.search}]
+`
+
+// A skill runs in a toolset that has not its tools, and is listed where it has.
+func TestSkillsInToolsets(t *testing.T) {
+	url := behindAuth(t, openLibrary(t, skillToolsets))
+	for toolset, shown := range map[string]bool{"voice": false, "both": true} {
+		s := connectTo(t, url+"/mcp/"+toolset, "2025-11-25", headers{}, nil)
+		if res, err := s.CallTool(bounded(t), &mcp.CallToolParams{Name: "greeting"}); err != nil || res.IsError {
+			t.Errorf("%s: %v, %v", toolset, res, err)
+		}
+		res, err := s.CallTool(bounded(t), &mcp.CallToolParams{Name: "skill_list"})
+		if err != nil || strings.Contains(textOf(res), "greeting") != shown {
+			t.Errorf("%s: %s, %v", toolset, textOf(res), err)
+		}
+	}
+}
+
+// A turn of a model is in the toolset that its context is narrowed to.
+func TestTurnsInToolsets(t *testing.T) {
+	g := openLibrary(t, libraryToolsets)
+	ctx, err := g.WithToolset(g.LocalContext(bounded(t)), "lib")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tn, err := g.Runner(nil).Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := tn.Names(); !slices.Contains(got, "lib.search") || slices.Contains(got, "mail.send") {
+		t.Errorf("declared %v", got)
+	}
+	results, err := tn.Execute(ctx, []turn.Call{{Name: "lib.round", Args: json.RawMessage("{}")}, {Name: "mail.send"}})
+	if err != nil || results[0].Status != turn.StatusCompleted || results[1].Status != turn.StatusUnknown {
+		t.Errorf("%+v, %v", results, err)
 	}
 }
 

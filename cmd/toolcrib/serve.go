@@ -44,8 +44,8 @@ func (a *app) serveCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Serve the catalog over HTTP",
-		Long: `Serve the catalog over HTTP: MCP at /mcp, the JSON protocol at /v1/, and the
-state of the process at /healthz and /readyz.
+		Long: `Serve the catalog over HTTP: MCP at /mcp, and at /mcp/NAME for a toolset, the
+JSON protocol at /v1/, and the state of the process at /healthz and /readyz.
 
 "listening on http://HOST:PORT" on stdout says that it serves. SIGTERM and
 SIGINT let the calls in flight finish within --drain-timeout; a second signal
