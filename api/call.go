@@ -141,7 +141,16 @@ func appendMember(dst []byte, key string, value json.RawMessage) []byte {
 }
 
 // Call runs a tool for the caller on ctx.
-func (s *Server) Call(ctx context.Context, req CallRequest) (*CallResponse, error) {
+func (s *Server) Call(ctx context.Context, req CallRequest) (resp *CallResponse, err error) {
+	defer func() {
+		if recover() != nil { // values that a tool gave write themselves
+			resp, err = nil, errUnwritten
+		}
+	}()
+	return s.call(ctx, req)
+}
+
+func (s *Server) call(ctx context.Context, req CallRequest) (*CallResponse, error) {
 	if req.Name == "" {
 		return nil, newError(CodeInvalidRequest, "name: expected the name of a tool")
 	}
@@ -168,6 +177,10 @@ func (s *Server) Call(ctx context.Context, req CallRequest) (*CallResponse, erro
 	}
 	return responseOf(&result)
 }
+
+// errUnwritten says that a tool ran, and that what it gave panics when it is
+// bounded or written.
+var errUnwritten = newError(CodeInternal, "the tool's result cannot be shown: writing it panicked")
 
 func (s *Server) callError(ctx context.Context, err error, name string) *Error {
 	e := *ErrorFrom(err)

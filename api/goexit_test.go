@@ -82,3 +82,29 @@ func TestStreamEndsWithItsClient(t *testing.T) {
 	}
 	<-ended
 }
+
+// breaking is what a tool says about its result, and panics when it is written.
+type breaking struct{}
+
+func (breaking) MarshalJSON() ([]byte, error) { panic("meta") }
+
+// What a tool gave is written behind the road of its call, and on a stream on a
+// goroutine of its own, where a panic would end the program.
+func TestResultThatPanicsWhenItIsWrittenIsAnswered(t *testing.T) {
+	t.Cleanup(http.DefaultClient.CloseIdleConnections)
+	server := httptest.NewServer(api.New(inlineCatalog(t, func(context.Context, json.RawMessage) (tools.ToolResult, error) {
+		return tools.ToolResult{Value: 1, Meta: map[string]any{"x": breaking{}}}, nil
+	}), nil))
+	t.Cleanup(server.Close)
+	for _, accept := range []string{"text/event-stream", "application/json"} {
+		resp, err := postCall(t.Context(), t, server.URL, accept)
+		if err != nil {
+			t.Fatalf("%s: %v", accept, err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if err != nil || resp.StatusCode != http.StatusInternalServerError || !strings.Contains(string(body), `"code":"internal"`) {
+			t.Errorf("%s: %d %s, %v", accept, resp.StatusCode, body, err)
+		}
+	}
+}
