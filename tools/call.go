@@ -191,7 +191,8 @@ type Call struct {
 	Extra json.RawMessage
 	Tasks bool
 
-	strict  bool // hidden arguments are refused; beside the other flag, so that both take one word
+	strict  bool        // hidden arguments are refused; beside the other flags, so that all take one word
+	whole   atomic.Bool // see KeepWhole
 	peer    Peer
 	part    PartFunc // that the call came with, or nil
 	sink    Sink

@@ -56,16 +56,26 @@ var ErrNoSink = errors.New("tools: the caller keeps no artifacts")
 // Offloads reports whether the call's caller wants large content kept aside. A
 // driver then streams what is larger than about OffloadBytes to Offload, and
 // returns the reference in ToolResult.Artifacts instead of the content. It is
-// false for a tool whose results are redacted by a policy of its own, because
-// what is kept aside passes no redactor.
+// false where results are redacted, by a policy that the tool names or by the
+// catalog's Redactor, and after KeepWhole, because what is kept aside passes by
+// whoever changes results.
 func (c *Call) Offloads() bool {
-	return c != nil && c.sink != nil && (c.binding == nil || c.binding.tool.Safety.Redaction == "")
+	return c.Sink() != nil && (c.binding == nil || c.binding.tool.Safety.Redaction == "")
+}
+
+// KeepWhole has nothing of the call's result kept aside from here on. Middleware
+// that must see the whole of a result, such as one that redacts it, says so before
+// it goes on.
+func (c *Call) KeepWhole() {
+	if c != nil && !c.whole.Load() {
+		c.whole.Store(true)
+	}
 }
 
 // Sink returns what keeps the call's large content, or nil. A tool that passes
 // its own call on to another tool gives it to that one's Entrance.
 func (c *Call) Sink() Sink {
-	if c == nil {
+	if c == nil || c.whole.Load() {
 		return nil
 	}
 	return c.sink
@@ -87,7 +97,10 @@ func (c *Call) Offload(ctx context.Context, about Offload, r io.Reader) (Artifac
 // Retract takes back what Offload kept, for a driver that makes no result of it.
 // What the caller's sink cannot take back goes when it expires.
 func (c *Call) Retract(ctx context.Context, refs ...ArtifactRef) error {
-	r, ok := c.Sink().(Retractor)
+	if c == nil {
+		return nil
+	}
+	r, ok := c.sink.(Retractor)
 	if !ok {
 		return nil
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -267,4 +268,50 @@ func TestRules(t *testing.T) {
 	c := newCrib(t).add(tools.Tool{Name: "a"}, nil)
 	want(t, c.execute(with(turn.Allow()), call("1", "a", `{}`)), turn.StatusDenied)
 	want(t, c.execute(with(turn.Deny()), call("1", "a", `{}`)), turn.StatusCompleted)
+}
+
+// shelves is a Bounder that takes in what tools keep aside.
+type shelves struct {
+	shelf
+	aside []string
+}
+
+func (s *shelves) Offload(_ context.Context, about tools.Offload, r io.Reader) (tools.ArtifactRef, error) {
+	content, err := io.ReadAll(r)
+	s.aside = append(s.aside, about.Tool+": "+string(content))
+	return tools.ArtifactRef{Ref: "art-1", SizeBytes: int64(len(content))}, err
+}
+
+// A tool whose result is redacted keeps nothing aside; what is large is stored when
+// it has been redacted.
+func TestRedactedResultsAreNotKeptAside(t *testing.T) {
+	large := func(ctx context.Context, _ json.RawMessage) (tools.ToolResult, error) {
+		text := "call 555-1234 " + strings.Repeat("x", 200)
+		if call := tools.CallFrom(ctx); call.Offloads() {
+			ref, err := call.Offload(ctx, tools.Offload{}, strings.NewReader(text))
+			return tools.ToolResult{Content: []tools.Content{ref.Link()}, Artifacts: []tools.ArtifactRef{ref}}, err
+		}
+		raw, err := json.Marshal(text)
+		return tools.ToolResult{Structured: raw}, err
+	}
+	digits := turn.Removing(regexp.MustCompile(`\d{3}-\d{4}`))
+	for name, test := range map[string]struct {
+		named map[string]turn.Redaction
+		aside string
+	}{
+		"of every tool":  {map[string]turn.Redaction{"": digits, "pii": digits}, ""},
+		"of one by name": {map[string]turn.Redaction{"pii": digits}, "plain: call 555-1234"},
+	} {
+		c := newCrib(t).add(tools.Tool{Name: "plain"}, large).add(tools.Tool{Name: "private", Safety: tools.Safety{Redaction: "pii"}}, large)
+		kept := &shelves{shelf: shelf{kept: map[string][]byte{}}}
+		opts := with(turn.Redact(test.named))
+		opts.Bounder = kept
+		want(t, c.execute(opts, call("1", "plain", `{}`), call("2", "private", `{}`)), turn.StatusCompleted, turn.StatusCompleted)
+		if got := strings.Join(kept.aside, "|"); !strings.HasPrefix(got, test.aside) || test.aside == "" && got != "" || strings.Contains(got, "private") {
+			t.Errorf("%s: kept aside were %.200s", name, got)
+		}
+		if content := string(kept.kept["art-1"]); !strings.HasPrefix(content, `"call [redacted] xx`) {
+			t.Errorf("%s: kept is %.200s", name, content)
+		}
+	}
 }

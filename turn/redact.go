@@ -28,23 +28,38 @@ func Removing(patterns ...*regexp.Regexp) Redaction {
 // structured result and of content blocks, apart from encoded data. A tool's
 // Safety.Redaction names which of the redactions is used, and "" is used for
 // every tool. The result of a tool whose redaction is not among them is withheld.
+// Nothing of a result that is redacted is kept aside before.
 func Redact(named map[string]Redaction) Middleware {
-	return After(func(_ context.Context, inv *Invocation, res *tools.ToolResult) error {
-		list := []Redaction{named[""]}
-		if name := inv.Tool.Safety.Redaction; name != "" {
-			own := named[name]
-			if own == nil {
-				return fmt.Errorf("there is no redaction %q", name)
-			}
-			list = append(list, own)
-		}
+	after := After(func(_ context.Context, inv *Invocation, res *tools.ToolResult) error {
+		list, err := redactions(named, inv.Tool)
 		for _, r := range list {
-			if r != nil {
-				redact(res, r)
-			}
+			redact(res, r)
 		}
-		return nil
+		return err
 	})
+	return func(next Handler) Handler {
+		return after(func(ctx context.Context, inv *Invocation) (tools.ToolResult, error) {
+			if list, err := redactions(named, inv.Tool); err != nil || len(list) > 0 {
+				tools.CallFrom(ctx).KeepWhole()
+			}
+			return next(ctx, inv)
+		})
+	}
+}
+
+// redactions returns those that hold for a tool.
+func redactions(named map[string]Redaction, tool *tools.Tool) (list []Redaction, err error) {
+	if every := named[""]; every != nil {
+		list = append(list, every)
+	}
+	if name := tool.Safety.Redaction; name != "" {
+		own := named[name]
+		if own == nil {
+			return nil, fmt.Errorf("there is no redaction %q", name)
+		}
+		list = append(list, own)
+	}
+	return list, nil
 }
 
 func redact(res *tools.ToolResult, r Redaction) {
