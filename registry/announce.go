@@ -374,7 +374,7 @@ func (r *Registry) retire(ctx context.Context, ts *toolset) {
 // drained waits until the calls of a toolset that were sent have their results.
 func (r *Registry) drained(ctx context.Context, toolset string) {
 	for _, c := range r.open() {
-		if _, _, _, sent := c.view(); c.toolset != toolset || sent.IsZero() {
+		if c.toolset != toolset {
 			continue
 		}
 		select {

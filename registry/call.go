@@ -30,7 +30,9 @@ type call struct {
 	rec   record
 	rev   store.Revision
 	fault error // why the store does not have it
-	sent  time.Time
+
+	sent     atomic.Int64 // when it was put on the stream, in Unix nanoseconds, or 0
+	homeless atomic.Bool  // fault is not nil
 
 	result ToolResultMessage // once done is closed
 	done   chan struct{}
@@ -75,6 +77,10 @@ func (c *call) keep(ctx context.Context, l *ledger) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	c.rev, c.fault = l.write(ctx, c.key, &c.rec, store.Absent)
+	if c.fault == nil {
+		return
+	}
+	c.homeless.Store(true)
 	if !errors.Is(c.fault, store.ErrConflict) {
 		return
 	}
@@ -88,6 +94,7 @@ func (c *call) keep(ctx context.Context, l *ledger) {
 		c.fault = nil
 		c.settled(*rec, rev)
 	}
+	c.homeless.Store(c.fault != nil)
 }
 
 // errOtherBody refuses a call whose id was used for another.
@@ -171,6 +178,13 @@ func failed(id string, e *ToolError) *ToolResultMessage {
 	return &ToolResultMessage{ToolUseID: id, Error: e}
 }
 
+// giveUp ends a call that was never sent, for others that wait for the same one.
+func (c *call) giveUp(err error) {
+	c.result = *failed(c.id, ErrorOf(err))
+	close(c.done)
+	close(c.kept)
+}
+
 // finish gives the call its result, unless it has one.
 func (c *call) finish(ctx context.Context, l *ledger, res *ToolResultMessage) error {
 	return c.step(ctx, l, func(rec *record) bool {
@@ -197,32 +211,51 @@ func (c *call) finishUnclaimed(ctx context.Context, l *ledger, res *ToolResultMe
 }
 
 // claim gives the call to a worker. held is the worker that has it when that is
-// another.
+// another. Before a claim that changes nothing is answered, the record is read:
+// another process may know more.
 func (c *call) claim(ctx context.Context, l *ledger, by *Claim) (v Verdict, held string, err error) {
-	err = c.step(ctx, l, func(rec *record) bool {
-		switch {
-		case rec.Token != by.Token || rec.State == stateDone || !time.Now().Before(rec.Deadline):
-			v = VerdictOver
-		case rec.State == stateAccepted:
-			v = VerdictRun
+	given := false
+	decide := func(rec *record) bool {
+		v, held = rec.verdict(by)
+		given = v == VerdictRun && rec.State == stateAccepted
+		if given {
 			rec.State, rec.Instance, rec.Claimed = stateClaimed, by.Instance, time.Now()
-			return true
-		case rec.Instance == by.Instance:
-			v = VerdictRun // its first answer was lost
-		default:
-			v, held = VerdictHeld, rec.Instance
 		}
-		return false
-	})
+		return given
+	}
+	if err = c.step(ctx, l, decide); err == nil && !given && v != VerdictOver {
+		if err = c.refresh(ctx, l); err == nil {
+			err = c.step(ctx, l, decide)
+		}
+	}
 	if err != nil {
 		return VerdictRetry, "", err
 	}
 	return v, held, nil
 }
 
+// verdict says what becomes of a claim. A worker that has the call already asks
+// again because it did not hear the answer; it makes sure itself that it runs the
+// call once.
+func (r *record) verdict(by *Claim) (v Verdict, held string) {
+	switch {
+	case r.Token != by.Token || r.State == stateDone || !time.Now().Before(r.Deadline):
+		return VerdictOver, ""
+	case r.State == stateAccepted, r.Instance == by.Instance:
+		return VerdictRun, ""
+	}
+	return VerdictHeld, r.Instance
+}
+
 // view returns how far the call is.
-func (c *call) view() (s state, instance string, deadline, sent time.Time) {
+func (c *call) view() (s state, instance string, deadline time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.rec.State, c.rec.Instance, c.rec.Deadline, c.sent
+	return c.rec.State, c.rec.Instance, c.rec.Deadline
 }
+
+// sentAgo returns how long ago the call was put on the stream.
+func (c *call) sentAgo() time.Duration { return time.Since(time.Unix(0, c.sent.Load())) }
+
+// sending notes that the call is put on the stream now.
+func (c *call) sending() { c.sent.Store(time.Now().UnixNano()) }

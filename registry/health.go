@@ -216,7 +216,7 @@ func (r *Registry) missed(ts *toolset, id string, away bool) {
 // lost answers the calls that a dead worker had claimed.
 func (r *Registry) lost(ts *toolset, id string) {
 	for _, c := range r.open() {
-		if s, by, _, _ := c.view(); c.toolset == ts.name && s == stateClaimed && by == id {
+		if s, by, _ := c.view(); c.toolset == ts.name && s == stateClaimed && by == id {
 			r.background(func(ctx context.Context) { r.unknown(ctx, c, "the worker that ran the call is gone") })
 		}
 	}

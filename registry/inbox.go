@@ -70,7 +70,8 @@ func (r *Registry) find(ctx context.Context, tenant, id string) (*call, error) {
 // adopt makes a call of a record, of which this process did not know.
 func (r *Registry) adopt(key store.Key, rec *record, rev store.Revision) *call {
 	c := newCall(key.Name, *rec, key)
-	c.recorded, c.wait, c.rev, c.sent = true, true, rev, time.Now()
+	c.recorded, c.wait, c.rev = true, true, rev
+	c.sending()
 	close(c.kept)
 	if rec.State == stateDone {
 		c.result = *rec.Result
@@ -92,13 +93,15 @@ func (r *Registry) known(id string) *call {
 	return r.calls[id]
 }
 
-// open returns the calls of now.
+// open returns the calls of now that were sent.
 func (r *Registry) open() []*call {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	list := make([]*call, 0, len(r.calls))
 	for _, c := range r.calls {
-		list = append(list, c)
+		if c.sent.Load() != 0 {
+			list = append(list, c)
+		}
 	}
 	return list
 }
@@ -107,7 +110,7 @@ func (r *Registry) open() []*call {
 func (r *Registry) discard(c *call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c.waiters == 0 && (c.over() || !c.recorded) && r.calls[c.id] == c {
+	if c.waiters == 0 && (c.over() || !c.recorded || c.homeless.Load()) && r.calls[c.id] == c {
 		delete(r.calls, c.id)
 	}
 }
@@ -124,6 +127,11 @@ func (r *Registry) take(ctx context.Context, res *ToolResultMessage) error {
 		return err
 	}
 	if c == nil {
+		return nil
+	}
+	if c.wait && res.Error != nil && res.Error.Code == CodeOverloaded {
+		r.publishOverloaded(c, res.Error.RetryAfterMS)
+		r.later(c, time.Duration(res.Error.RetryAfterMS)*time.Millisecond)
 		return nil
 	}
 	r.awaitNotes(ctx, c, receipt.Notes)
@@ -146,6 +154,26 @@ func (r *Registry) take(ctx context.Context, res *ToolResultMessage) error {
 		r.discard(c)
 	}
 	return err
+}
+
+// later sends a call again that a worker had no room for, and whose caller
+// waits.
+func (r *Registry) later(c *call, pause time.Duration) {
+	r.background(func(ctx context.Context) {
+		timer := time.NewTimer(max(pause, 10*time.Millisecond))
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+			r.mu.Lock()
+			ts := r.toolsets[c.toolset]
+			r.mu.Unlock()
+			if ts != nil {
+				r.resend(ctx, ts, []*call{c})
+			}
+		case <-c.done:
+		case <-ctx.Done():
+		}
+	})
 }
 
 // notesTime is how long a result waits for the notes that were sent ahead of it

@@ -1,7 +1,6 @@
 package registry
 
 import (
-	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -51,16 +50,24 @@ func (r *Registry) invoke(ctx context.Context, ts *toolset, q *request) (tools.T
 	if own != c {
 		return r.rejoin(ctx, own, c)
 	}
-	if err := ts.ready(ctx, c.wait); err != nil {
-		return tools.ToolResult{}, unready(err)
-	}
-	if err := r.current(ts, q); err != nil {
+	if err := r.reach(ctx, ts, c, q); err != nil {
+		c.giveUp(err)
 		return tools.ToolResult{}, err
 	}
 	if err := r.send(ctx, ts, c); err != nil {
 		return tools.ToolResult{}, err
 	}
 	return r.await(ctx, c)
+}
+
+// reach waits until the call can be sent to a worker that has its tool.
+func (r *Registry) reach(ctx context.Context, ts *toolset, c *call, q *request) error {
+	ctx, cancel := context.WithDeadline(ctx, c.rec.Deadline)
+	defer cancel()
+	if err := ts.ready(ctx, c.wait); err != nil {
+		return unready(err)
+	}
+	return r.current(ts, q)
 }
 
 // unready says why a call was not sent.
@@ -110,7 +117,7 @@ func (r *Registry) prepare(ctx context.Context, ts *toolset, q *request) *call {
 		arguments = in.Digest()
 		wait = wait || waitsByMeta(in.Meta)
 	}
-	m.ToolUseID = callID(who, cmp.Or(m.Meta.ToolCallID, rand.Text()), m.Meta.Attempt)
+	m.ToolUseID = callID(who, ts.name, q, in)
 	carry(ctx, m)
 	c := newCall(m.ToolUseID, record{Version: recordVersion, State: stateAccepted, Toolset: ts.name, Tool: q.tool,
 		Digest: bodyDigest(ts.name, q.tool, arguments), Token: m.Route.Token, Accepted: now, Deadline: deadline, Message: m},
@@ -187,10 +194,8 @@ func (r *Registry) exit(c *call) {
 // send keeps the record and puts the call on the stream, both at once. When the
 // backend is away, the call stays accepted and is sent when it is back.
 func (r *Registry) send(ctx context.Context, ts *toolset, c *call) error {
-	c.mu.Lock()
 	message := c.rec.Message
-	c.sent = time.Now()
-	c.mu.Unlock()
+	c.sending()
 	if c.recorded {
 		go c.keep(ctx, &r.ledger)
 	} else {
@@ -239,9 +244,7 @@ func (r *Registry) add(ctx context.Context, ts *toolset, m *ToolCallMessage, c *
 		return err
 	}
 	_, err = s.Add(ctx, TypeCall, payload)
-	c.mu.Lock()
-	c.sent = time.Now()
-	c.mu.Unlock()
+	c.sending()
 	return err
 }
 

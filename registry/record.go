@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/store"
+	"github.com/toolcrib/toolcrib/tools"
 )
 
 // Collections of the store.
@@ -116,11 +118,24 @@ func decodeRecord(value []byte) (*record, error) {
 	return &rec, nil
 }
 
-// callID derives the id of an attempt at a call from who makes it. The same
-// attempt of the same call has the same id, whichever process sees it.
-func callID(who identity.Quadruple, call string, attempt int) string {
-	return hashed(who.TenantID, who.UserID, who.SessionID, who.RunID, call, fmt.Sprint(attempt))[:40]
+// callID derives the id of an attempt at a call from its run and the caller's own
+// id of it, or from the caller's idempotency key: the same attempt at the same
+// call has the same id, whichever process sees it. A call of no run and without a
+// key has an id of its own.
+func callID(who identity.Quadruple, toolset string, q *request, in *tools.Call) string {
+	attempt := fmt.Sprint(in.Attempt())
+	switch {
+	case in == nil:
+	case in.IdempotencyKey != "":
+		return hashed("key", who.TenantID, who.UserID, toolset, q.tool, in.IdempotencyKey, attempt)[:idBytes]
+	case who.RunID != "":
+		return hashed("run", who.TenantID, who.UserID, who.SessionID, who.RunID, in.ID, attempt)[:idBytes]
+	}
+	return hashed(rand.Text())[:idBytes]
 }
+
+// idBytes is the length of a call's id.
+const idBytes = 40
 
 // bodyDigest is what two calls of one id must agree on.
 func bodyDigest(toolset, tool, arguments string) string { return hashed(toolset, tool, arguments) }

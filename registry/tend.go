@@ -8,9 +8,9 @@ import (
 const (
 	// tendEvery is how often open calls are looked over.
 	tendEvery = 2 * time.Second
-	// sentAgo is after how long a call that no worker has may have been lost by
+	// lostAfter is after how long a call that no worker has may have been lost by
 	// the stream.
-	sentAgo = 5 * time.Second
+	lostAfter = 5 * time.Second
 	// lateness is how long after its deadline a call is ended for its worker.
 	lateness = 2 * time.Second
 	// orphans bounds how many records of other processes are taken up at once.
@@ -39,18 +39,18 @@ func (r *Registry) tend(ctx context.Context) {
 		if r.overdue(ctx, c) {
 			continue
 		}
-		s, instance, _, sent := c.view()
+		s, instance, _ := c.view()
 		switch {
 		case c.over():
 			r.discard(c)
 		case s == stateClaimed && c.orphaned(r) && !r.alive(ctx, c.toolset, instance):
 			r.unknown(ctx, c, "the worker that ran the call is gone")
-		case s == stateAccepted && time.Since(sent) > sentAgo:
+		case s == stateAccepted && c.sentAgo() > lostAfter:
 			unsent[c.toolset] = append(unsent[c.toolset], c)
 		}
 	}
 	for name, list := range unsent {
-		r.resend(ctx, name, list)
+		r.mend(ctx, name, list)
 	}
 }
 
@@ -64,7 +64,7 @@ func (c *call) orphaned(r *Registry) bool {
 
 // overdue ends a call whose deadline is past, and reports whether it is.
 func (r *Registry) overdue(ctx context.Context, c *call) bool {
-	s, _, deadline, _ := c.view()
+	s, _, deadline := c.view()
 	if time.Since(deadline) < lateness || c.over() {
 		return false
 	}
@@ -115,9 +115,9 @@ func (r *Registry) look(ctx context.Context, c *call) {
 	}
 }
 
-// resend puts calls on the stream again when it holds fewer than have no worker:
-// then it has lost some. One that is there twice runs once, as it is claimed.
-func (r *Registry) resend(ctx context.Context, name string, list []*call) {
+// mend sends calls again when the stream holds fewer than have no worker: then it
+// has lost some. One that is there twice runs once, as it is claimed.
+func (r *Registry) mend(ctx context.Context, name string, list []*call) {
 	r.mu.Lock()
 	ts := r.toolsets[name]
 	r.mu.Unlock()
@@ -133,19 +133,24 @@ func (r *Registry) resend(ctx context.Context, name string, list []*call) {
 		return
 	}
 	r.log.Warn("the stream lost calls, which are sent again", "toolset", name, "calls", len(list), "held", size.Held, "waiting", size.Waiting)
+	r.resend(ctx, ts, list)
+}
+
+// resend puts calls that no worker has on the stream again, as calls of this
+// process.
+func (r *Registry) resend(ctx context.Context, ts *toolset, list []*call) {
 	for _, c := range list {
 		c.mu.Lock()
-		m := c.rec.Message
+		m, s := c.rec.Message, c.rec.State
 		c.mu.Unlock()
-		if m == nil {
+		if m == nil || s != stateAccepted {
 			continue
 		}
-		again := *m
-		route := *m.Route
+		again, route := *m, *m.Route
 		route.Inbox = r.inbox
 		again.Route = &route
 		if err := r.add(ctx, ts, &again, c); err != nil {
-			return
+			return // it is tried again when it has been away for long enough
 		}
 	}
 }

@@ -21,7 +21,7 @@ func (w *worker) listen(ctx context.Context) ([]stream.Subscription, error) {
 	}
 	subs = append(subs, own)
 	for subject, handle := range map[string]func(stream.Message){
-		registry.CancelSubject(w.toolset):         w.hearCancel,
+		registry.CancelSubject(w.toolset):       w.hearCancel,
 		registry.HelloSubject(w.opts.Namespace): func(stream.Message) { poke(w.renew) },
 	} {
 		s, err := w.client.Subscribe(ctx, subject, handle)
@@ -249,7 +249,9 @@ func (w *worker) patience() time.Duration {
 }
 
 // leave tells the registries that the worker ends.
-func (w *worker) leave(ctx context.Context) {
+func (w *worker) leave() {
+	ctx, cancel := w.brief()
+	defer cancel()
 	payload, err := registry.Encode(registry.Announcement{Toolset: w.toolset, Instance: w.instance})
 	if err == nil {
 		_, err = w.client.Request(ctx, registry.AnnounceSubject(w.opts.Namespace), stream.Message{Name: registry.MessageLeave, Payload: payload})

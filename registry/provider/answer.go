@@ -82,7 +82,8 @@ func (w *worker) ask(ctx context.Context, route *registry.Route, m stream.Messag
 	return answer, err
 }
 
-// answer gives the call its result, and settles it once that has arrived.
+// answer gives the call its result, and settles it once that has arrived. Until
+// then the worker has the call, so that it is not run again here.
 func (w *worker) answer(j *job, res registry.ToolResultMessage) {
 	w.served.Add(1)
 	if res.Error != nil {
@@ -91,7 +92,6 @@ func (w *worker) answer(j *job, res registry.ToolResultMessage) {
 	payload := w.encode(j, res)
 	if err := w.deliver(&j.msg, payload); err != nil {
 		w.log.Error("an answer cannot be delivered", "call", j.msg.ToolUseID, "error", err)
-		w.forget(j)
 		return
 	}
 	w.settle(j)
@@ -120,17 +120,16 @@ func (w *worker) encode(j *job, res registry.ToolResultMessage) []byte {
 }
 
 // deliver brings an answer to the process that waits for it, or else to the
-// stream that keeps it for whoever takes that process's place.
+// stream that keeps it for whoever takes that process's place. It tries until the
+// worker ends.
 func (w *worker) deliver(m *registry.ToolCallMessage, payload []byte) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(w.work), w.opts.DrainTimeout)
-	defer cancel()
 	message := stream.Message{Name: w.opts.ResultEventType, Payload: payload}
 	if m.Route != nil {
-		if answer, err := w.request(ctx, m.Route, message, registry.MessageRetry); err == nil && answer.Name == registry.MessageOK {
+		if answer, err := w.request(w.work, m.Route, message, registry.MessageRetry); err == nil && answer.Name == registry.MessageOK {
 			return nil
 		}
 	}
-	return w.leaveOnStream(ctx, m, message)
+	return w.leaveOnStream(w.work, m, message)
 }
 
 // leaveOnStream adds an event to the stream that takes a call's answer, and tries
@@ -139,7 +138,7 @@ func (w *worker) leaveOnStream(ctx context.Context, m *registry.ToolCallMessage,
 	pause := 100 * time.Millisecond
 	for {
 		err := w.addReply(ctx, m, message)
-		if err == nil || ctx.Err() != nil || !errors.Is(err, stream.ErrUnavailable) && !errors.Is(err, stream.ErrFull) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, stream.ErrTooLarge) || errors.Is(err, stream.ErrInvalid) || errors.Is(err, stream.ErrClosed) {
 			return err
 		}
 		timer := time.NewTimer(pause)
@@ -158,6 +157,8 @@ func (w *worker) addReply(ctx context.Context, m *registry.ToolCallMessage, mess
 	if name == "" {
 		name, opts = registry.ResultStream(m.ToolUseID), &stream.Options{TTL: registry.ResultTTL}
 	}
+	ctx, cancel := context.WithTimeout(ctx, busTime)
+	defer cancel()
 	s, err := w.client.Stream(ctx, name, opts)
 	if err != nil {
 		return err

@@ -121,16 +121,17 @@ func (w *worker) serve(ctx context.Context) error {
 	defer stop()
 	subs, err := w.listen(ctx)
 	defer closeAll(subs)
-	if err != nil {
-		return err
+	if err == nil {
+		err = w.enter(ctx)
+		defer w.leave()
 	}
-	if err := w.enter(ctx); err != nil {
-		return err
+	if err == nil && ctx.Err() == nil {
+		err = w.open(ctx)
 	}
 	if ctx.Err() != nil {
 		return nil
 	}
-	if err := w.open(ctx); err != nil {
+	if err != nil {
 		return err
 	}
 	for range w.opts.MaxConcurrentToolCalls {
@@ -165,7 +166,7 @@ func (w *worker) open(ctx context.Context) error {
 		return fmt.Errorf("provider: open the request stream of %q: %w", w.toolset, err)
 	}
 	w.sink, err = s.Sink(ctx, w.opts.SinkName, &stream.SinkOptions{Lease: w.opts.SinkAckGracePeriod, MaxDeliveries: w.opts.MaxDeliveries,
-		InFlight: w.opts.MaxConcurrentToolCalls + w.opts.MaxQueuedToolCalls, Dead: w.dead})
+		InFlight: w.opts.MaxConcurrentToolCalls + w.opts.MaxQueuedToolCalls + refusals, Dead: w.dead})
 	if err != nil {
 		return fmt.Errorf("provider: open the sink %q of %q: %w", w.opts.SinkName, w.toolset, err)
 	}
@@ -206,8 +207,7 @@ func (w *worker) receive(ctx context.Context) error {
 // drain. What they still hold then is left to the end of its lease.
 const stopGrace = time.Second
 
-// drain stops the intake, finishes what runs, gives back what waits, and says
-// that the worker ends.
+// drain stops the intake, finishes what runs, and gives back what waits.
 func (w *worker) drain() error {
 	w.draining.Store(true)
 	err := w.sink.Close()
@@ -225,9 +225,6 @@ func (w *worker) drain() error {
 		within(ended, stopGrace)
 	}
 	close(w.drained)
-	ctx, cancel := w.brief()
-	defer cancel()
-	w.leave(ctx)
 	return err
 }
 
@@ -242,3 +239,7 @@ func within(done <-chan struct{}, d time.Duration) bool {
 		return false
 	}
 }
+
+// refusals is how many calls beyond the full queue the worker has in its hands to
+// refuse them.
+const refusals = 64

@@ -1,0 +1,275 @@
+package registry
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"pgregory.net/rapid"
+
+	"github.com/toolcrib/toolcrib/store"
+	"github.com/toolcrib/toolcrib/store/sqlstore"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func memory(t testing.TB) *sqlstore.DB {
+	t.Helper()
+	db, err := sqlstore.OpenMemory(context.Background(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return db
+}
+
+func accepted(id, digest string) *call {
+	c := newCall(id, record{Version: recordVersion, State: stateAccepted, Toolset: "math", Tool: "add", Digest: digest, Token: "token",
+		Accepted: time.Now(), Deadline: time.Now().Add(time.Hour), Message: &ToolCallMessage{Type: TypeCall, ToolUseID: id, Tool: "add"}},
+		callKey("acme", id))
+	c.recorded = true
+	return c
+}
+
+// model is what a call's record must be, and machine the processes that know of
+// it.
+type model struct {
+	state  state
+	holder string
+	result string
+	runs   int // how many workers were told to run it
+}
+
+type machine struct {
+	model
+	l         *ledger
+	id        string
+	processes [2]*call // nil after a crash
+}
+
+// process returns the call as a process knows it, which it reads from the store
+// when it has just begun.
+func (m *machine) process(t *rapid.T, n int) *call {
+	if m.processes[n] != nil {
+		return m.processes[n]
+	}
+	key := callKey("acme", m.id)
+	rec, rev, err := m.l.read(context.Background(), key)
+	if err != nil || rec == nil {
+		t.Fatalf("the record: %v, %v", rec, err)
+	}
+	r := &Registry{ledger: *m.l, calls: map[string]*call{}}
+	m.processes[n] = r.adopt(key, rec, rev)
+	return m.processes[n]
+}
+
+func (m *machine) claim(t *rapid.T, n int, by string) {
+	v, held, err := m.process(t, n).claim(context.Background(), m.l, &Claim{ToolUseID: m.id, Instance: by, Token: "token"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[state]Verdict{stateAccepted: VerdictRun, stateClaimed: VerdictHeld, stateDone: VerdictOver}[m.state]
+	if m.state == stateClaimed && m.holder == by {
+		want = VerdictRun
+	}
+	if v != want || want == VerdictHeld && held != m.holder {
+		t.Fatalf("a claim of %s in state %s, held by %q, gives %s, held by %q", by, m.state, m.holder, v, held)
+	}
+	if m.state == stateAccepted {
+		m.state, m.holder = stateClaimed, by
+		m.runs++
+	}
+}
+
+func (m *machine) finish(t *rapid.T, n int, message string) {
+	if err := m.process(t, n).finish(context.Background(), m.l, failed(m.id, &ToolError{Message: message})); err != nil {
+		t.Fatal(err)
+	}
+	if m.state != stateDone {
+		m.state, m.result = stateDone, message
+	}
+}
+
+func (m *machine) withdraw(t *rapid.T, n int, message string) {
+	got, err := m.process(t, n).finishUnclaimed(context.Background(), m.l, failed(m.id, &ToolError{Message: message}))
+	if err != nil || got != (m.state == stateAccepted) {
+		t.Fatalf("withdrawn in state %s: %v, %v", m.state, got, err)
+	}
+	if got {
+		m.state, m.result = stateDone, message
+	}
+}
+
+func (m *machine) check(t *rapid.T) {
+	rec, _, err := m.l.read(context.Background(), callKey("acme", m.id))
+	if err != nil || rec.State != m.state || rec.Instance != m.holder {
+		t.Fatalf("the store says %+v, %v; want %+v", rec, err, m.model)
+	}
+	if (rec.Result != nil) != (m.state == stateDone) || (rec.Message == nil) != (m.state == stateDone) {
+		t.Fatalf("in state %s the record has the result %v and the message %v", m.state, rec.Result, rec.Message)
+	}
+	if rec.Result != nil && rec.Result.Error.Message != m.result {
+		t.Fatalf("the result is %q, and was %q", rec.Result.Error.Message, m.result)
+	}
+	if m.runs > 1 {
+		t.Fatalf("%d workers were told to run it", m.runs)
+	}
+}
+
+// Whatever workers claim and answer, in two gateways that crash and come back, a
+// call is run by one worker at most and ends in one result that stays.
+func TestCallRecord(t *testing.T) {
+	db := memory(t)
+	n := 0
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		m := &machine{model: model{state: stateAccepted}, l: &ledger{records: db, retention: time.Hour}, id: fmt.Sprintf("call-%d", n)}
+		m.processes[0] = accepted(m.id, "digest")
+		m.processes[0].keep(context.Background(), m.l)
+		process, worker := rapid.IntRange(0, 1), rapid.SampledFrom([]string{"w1", "w2", "w3"})
+		message := rapid.StringMatching(`[a-z]{1,8}`)
+		t.Repeat(map[string]func(*rapid.T){
+			"claim":    func(t *rapid.T) { m.claim(t, process.Draw(t, "process"), worker.Draw(t, "worker")) },
+			"finish":   func(t *rapid.T) { m.finish(t, process.Draw(t, "process"), message.Draw(t, "result")) },
+			"withdraw": func(t *rapid.T) { m.withdraw(t, process.Draw(t, "process"), message.Draw(t, "result")) },
+			"crash":    func(t *rapid.T) { m.processes[process.Draw(t, "process")] = nil },
+			"look": func(t *rapid.T) {
+				if err := m.process(t, process.Draw(t, "process")).refresh(context.Background(), m.l); err != nil {
+					t.Fatal(err)
+				}
+			},
+			"": m.check,
+		})
+	})
+}
+
+// Of many claims at once, through two gateways, one is granted.
+func TestClaimsAtOnce(t *testing.T) {
+	l := &ledger{records: memory(t), retention: time.Hour}
+	first := accepted("one", "digest")
+	first.keep(t.Context(), l)
+	rec, rev, err := l.read(t.Context(), first.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := (&Registry{ledger: *l, calls: map[string]*call{}}).adopt(first.key, rec, rev)
+	var mu sync.Mutex
+	granted := 0
+	var wg sync.WaitGroup
+	for i := range 32 {
+		wg.Go(func() {
+			c := []*call{first, second}[i%2]
+			v, _, err := c.claim(t.Context(), l, &Claim{ToolUseID: "one", Instance: fmt.Sprint("w", i), Token: "token"})
+			if err != nil {
+				t.Error(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			if v == VerdictRun {
+				granted++
+			}
+		})
+	}
+	wg.Wait()
+	if granted != 1 {
+		t.Errorf("%d claims were granted", granted)
+	}
+}
+
+// The same call again goes on with its record; another of the same id is refused.
+func TestSameCallAgain(t *testing.T) {
+	l := &ledger{records: memory(t), retention: time.Hour}
+	first := accepted("one", "digest")
+	first.keep(t.Context(), l)
+	if err := first.finish(t.Context(), l, failed("one", &ToolError{Message: "the answer"})); err != nil {
+		t.Fatal(err)
+	}
+	again := accepted("one", "digest")
+	again.keep(t.Context(), l)
+	if again.fault != nil || !again.over() || again.result.Error.Message != "the answer" {
+		t.Errorf("again: %v, %+v", again.fault, again.result)
+	}
+	other := accepted("one", "another")
+	other.keep(t.Context(), l)
+	if !errors.Is(other.fault, errOtherBody) || other.over() {
+		t.Errorf("another of the same id: %v", other.fault)
+	}
+	if v, _, err := again.claim(t.Context(), l, &Claim{ToolUseID: "one", Instance: "w", Token: "token"}); v != VerdictOver || err != nil {
+		t.Errorf("a claim of a call that is over: %s, %v", v, err)
+	}
+}
+
+func TestClaimNeedsTheToken(t *testing.T) {
+	l := &ledger{records: memory(t), retention: time.Hour}
+	c := accepted("one", "digest")
+	c.keep(t.Context(), l)
+	for token, want := range map[string]Verdict{"": VerdictOver, "other": VerdictOver} {
+		if v, _, err := c.claim(t.Context(), l, &Claim{ToolUseID: "one", Instance: "w", Token: token}); v != want || err != nil {
+			t.Errorf("token %q: %s, %v", token, v, err)
+		}
+	}
+	if v, _, _ := c.claim(t.Context(), l, &Claim{ToolUseID: "one", Instance: "w", Token: "token"}); v != VerdictRun {
+		t.Errorf("the right token: %s", v)
+	}
+}
+
+// The record of a call that is over expires, so that the store does not grow
+// with the calls of the past.
+func TestRecordsExpire(t *testing.T) {
+	now := time.Now()
+	var mu sync.Mutex
+	db, err := sqlstore.OpenMemory(t.Context(), &sqlstore.Options{Now: func() time.Time {
+		mu.Lock()
+		defer mu.Unlock()
+		return now
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	l := &ledger{records: db, retention: time.Hour}
+	c := accepted("one", "digest")
+	c.keep(t.Context(), l)
+	if err := c.finish(t.Context(), l, failed("one", &ToolError{})); err != nil {
+		t.Fatal(err)
+	}
+	for after, there := range map[time.Duration]bool{50 * time.Minute: true, 70 * time.Minute: false} {
+		mu.Lock()
+		now = time.Now().Add(after)
+		mu.Unlock()
+		rec, _, err := l.read(t.Context(), c.key)
+		if err != nil || (rec != nil) != there {
+			t.Errorf("after %s: %v, %v", after, rec, err)
+		}
+	}
+	page, err := db.Due(t.Context(), callCollection, 10)
+	if err != nil || len(page) != 0 {
+		t.Errorf("a call that is over is due: %v, %v", page, err)
+	}
+}
+
+// A store that is away refuses the call and does not claim it.
+func TestStoreAway(t *testing.T) {
+	db := memory(t)
+	l := &ledger{records: db, retention: time.Hour}
+	c := accepted("one", "digest")
+	c.keep(t.Context(), l)
+	if err := db.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if v, _, err := c.claim(t.Context(), l, &Claim{ToolUseID: "one", Instance: "w", Token: "token"}); v != VerdictRetry || !errors.Is(err, store.ErrClosed) {
+		t.Errorf("a claim: %s, %v", v, err)
+	}
+	other := accepted("two", "digest")
+	if other.keep(t.Context(), l); other.fault == nil || !other.homeless.Load() {
+		t.Error("a call was accepted without a record")
+	}
+}
