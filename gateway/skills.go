@@ -63,6 +63,12 @@ func (g *Gateway) shownSkills() []builtin.Skill {
 	return list
 }
 
+// ReadsCatalog reports whether the tool of that name tells of others, so that who
+// calls it wants all of them to be there.
+func ReadsCatalog(name string) bool {
+	return slices.Contains(builtin.MetaNames(), name) || slices.Contains(builtin.SkillNames(), name)
+}
+
 func stepsOf(p *skill.Plan) []builtin.SkillStep {
 	var out []builtin.SkillStep
 	for _, step := range p.Skill().Steps {

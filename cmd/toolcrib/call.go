@@ -47,15 +47,21 @@ Everything else (progress, logs, errors) goes to stderr.` + targetHelp,
 		},
 		ValidArgsFunction: a.completeTool(&f.target),
 	}
-	f.target.addFlags(cmd)
-	f.output.addFlag(cmd)
+	f.add(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.key, "idempotency-key", "", "lets the call be repeated after it was delivered")
 	flags.StringVar(&f.meta, "meta", "", "JSON object for the tool, beside the arguments")
+	return cmd
+}
+
+// add adds the flags that every command which makes a call has.
+func (f *callFlags) add(cmd *cobra.Command) {
+	f.target.addFlags(cmd)
+	f.output.addFlag(cmd)
+	flags := cmd.Flags()
 	flags.BoolVar(&f.bounded, "bounded", false, "show a large result in part, as a model gets it, and keep the rest as an artifact")
 	flags.StringVar(&f.session, "session", "", "name of the session that the call belongs to")
 	flags.DurationVar(&f.limit, "timeout", 0, "time limit of the whole call, such as 30s (default none)")
-	return cmd
 }
 
 func (f *callFlags) request(a *app, args []string) (api.CallRequest, error) {
@@ -83,6 +89,11 @@ type answeredError struct{ error }
 func (e answeredError) Unwrap() error { return e.error }
 
 func (a *app) call(ctx context.Context, f *callFlags, req api.CallRequest) error {
+	return a.callIf(ctx, f, req, func(*session, *api.CallRequest) error { return nil })
+}
+
+// callIf makes a call once it was looked at, which may complete it.
+func (a *app) callIf(ctx context.Context, f *callFlags, req api.CallRequest, look func(*session, *api.CallRequest) error) error {
 	if f.limit > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, f.limit)
@@ -96,7 +107,11 @@ func (a *app) call(ctx context.Context, f *callFlags, req api.CallRequest) error
 	if req.Bounded && s.passing {
 		fmt.Fprintln(a.errOut, "toolcrib: "+nothingKept)
 	}
-	resp, err := s.Call(s.ctx, req)
+	err = look(s, &req)
+	var resp *api.CallResponse
+	if err == nil {
+		resp, err = s.Call(s.ctx, req)
+	}
 	if err != nil {
 		err = f.inTime(s.ctx, err)
 		if exitStatus(err) == exitToolNotFound {

@@ -32,6 +32,7 @@ const (
 var exits = map[api.Code]int{
 	api.CodeToolNotFound:     exitToolNotFound,
 	api.CodeToolsetNotFound:  exitToolNotFound,
+	api.CodeRunNotFound:      exitToolNotFound,
 	api.CodeInvalidArguments: exitInvalidArguments,
 	api.CodeTooLarge:         exitInvalidArguments,
 	api.CodeToolFailed:       exitToolFailed,

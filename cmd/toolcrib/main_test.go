@@ -214,10 +214,10 @@ func paste(ts *testscript.TestScript, _ bool, args []string) {
 	ts.Check(ts.Exec("sh", "-c", line))
 }
 
-// killServer sends the server a signal: TERM, INT or HUP.
+// killServer sends the server a signal: TERM, INT, HUP or KILL.
 func killServer(ts *testscript.TestScript, _ bool, args []string) {
 	s := ts.Value(serverKey{}).(*server)
-	signal := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt, "HUP": syscall.SIGHUP}[args[0]]
+	signal := map[string]os.Signal{"TERM": syscall.SIGTERM, "INT": os.Interrupt, "HUP": syscall.SIGHUP, "KILL": syscall.SIGKILL}[args[0]]
 	ts.Check(s.cmd.Process.Signal(signal))
 }
 

@@ -50,6 +50,7 @@ type crib interface {
 	Call(context.Context, api.CallRequest) (*api.CallResponse, error)
 	Sources(context.Context) (*api.SourcesResponse, error)
 	Toolsets(context.Context) (*api.ToolsetsResponse, error)
+	compositions
 	ListArtifacts(context.Context, api.ArtifactsRequest) (*api.ArtifactsResponse, error)
 	GetArtifact(context.Context, string) (*artifacts.Info, error)
 	OpenArtifact(context.Context, string) (io.ReadCloser, *artifacts.Info, error)
@@ -211,7 +212,7 @@ func caller(ctx context.Context, g *gateway.Gateway, t *target) (context.Context
 func await(ctx context.Context, g *gateway.Gateway, tool string, limit time.Duration) bool {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
-	if tool == "" {
+	if tool == "" || gateway.ReadsCatalog(tool) {
 		return g.Ready(ctx) == nil
 	}
 	changes, stop := g.Catalog().Watch()
