@@ -99,8 +99,9 @@ func (g *group) run() {
 }
 
 // sync syncs the files that may have been written since the last round: the
-// newest of that time and those after it. The first round, and one that finds a
-// new file, syncs the folders too.
+// newest of that time and those after it. The server makes a new file whenever
+// the last event of one is acknowledged. A round that finds one syncs the folder
+// it is in too, and the first round all that the stream is made of.
 func (g *group) sync() error {
 	messages := filepath.Join(g.dir, "msgs")
 	entries, err := os.ReadDir(messages)
@@ -119,21 +120,25 @@ func (g *group) sync() error {
 		}
 	}
 	if g.last != newest {
-		if err := g.syncFolders(); err != nil {
-			return err
-		}
+		err = g.syncFolders(messages)
 	}
-	g.last = newest
-	return nil
+	if err == nil {
+		g.last = newest
+	}
+	return err
 }
 
-func (g *group) syncFolders() error {
-	for _, name := range []string{"meta.inf", "meta.sum", "msgs", "."} {
-		if err := syncFile(filepath.Join(g.dir, name)); err != nil {
+func (g *group) syncFolders(messages string) error {
+	names := []string{messages}
+	if g.last == "" {
+		names = append(names, filepath.Join(g.dir, "meta.inf"), filepath.Join(g.dir, "meta.sum"), g.dir, filepath.Dir(g.dir))
+	}
+	for _, name := range names {
+		if err := syncFile(name); err != nil {
 			return err
 		}
 	}
-	return syncFile(filepath.Dir(g.dir))
+	return nil
 }
 
 // A file of messages has a number as its name: 12.blk.

@@ -21,7 +21,7 @@ func lock(dir string) (unlock func() error, err error) {
 		return nil, fmt.Errorf("natsserver: %w", err)
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
-		return nil, errors.Join(fmt.Errorf("natsserver: the folder %s is in use by another server: %w", dir, err), file.Close())
+		return nil, errors.Join(fmt.Errorf("%w: %s: %w", ErrInUse, dir, err), file.Close())
 	}
 	return file.Close, nil
 }

@@ -21,6 +21,10 @@ import (
 	"github.com/toolcrib/toolcrib/registry/stream/natsstream"
 )
 
+// ErrInUse is returned by [Start] when another server, maybe of another process,
+// keeps its streams in the folder.
+var ErrInUse = errors.New("natsserver: the folder is in use by another server")
+
 // Sync says when what was written is synced to disk.
 type Sync int
 
@@ -43,7 +47,7 @@ type Options struct {
 	Address string
 
 	// Token is what clients give to connect. Empty takes that in the file
-	// "token" of the folder, which is made when it is not there and readable
+	// [TokenFile] of the folder, which is made when it is not there and readable
 	// for its owner alone.
 	Token string
 
@@ -69,6 +73,9 @@ const (
 	DefaultMaxStore = 8 << 30
 	MaxPayload      = 16 << 20
 )
+
+// TokenFile is the name of the file with the token in the folder of a server.
+const TokenFile = "token"
 
 // memory bounds what the server keeps in memory beside its caches. Streams are
 // kept in files.
@@ -106,7 +113,7 @@ func Start(dir string, opts *Options) (*Server, error) {
 	}
 	s := &Server{token: opts.Token}
 	if s.token == "" {
-		s.file = filepath.Join(dir, "token")
+		s.file = filepath.Join(dir, TokenFile)
 		if s.token, err = readOrMakeToken(s.file); err != nil {
 			return nil, errors.Join(err, unlock())
 		}

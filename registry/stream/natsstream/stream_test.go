@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 	"go.uber.org/goleak"
 
 	"github.com/toolcrib/toolcrib/registry/stream"
@@ -78,6 +80,7 @@ func TestCluster(t *testing.T) {
 		return &streamtest.Backend{
 			Client:   func(t *testing.T) stream.Client { return dial(t, c.urls(), nil) },
 			Restart:  c.restart,
+			Relays:   true,
 			Received: c.received,
 		}
 	})
@@ -134,40 +137,87 @@ func (c *cluster) start(t *testing.T, i int) {
 	s.Start()
 }
 
-// ready waits until the servers have chosen one of them to place streams, and
-// know one another.
+// ready waits until the servers have chosen one of them to place streams, and all
+// have what the streams hold.
 func (c *cluster) ready(t *testing.T) {
 	t.Helper()
 	deadline := time.After(60 * time.Second)
 	for tick := time.NewTicker(50 * time.Millisecond); ; {
-		leaders, current := 0, 0
-		for _, s := range c.servers {
-			if s.JetStreamIsLeader() {
-				leaders++
-			}
-			if s.JetStreamIsCurrent() && len(s.JetStreamClusterPeers()) == 3 {
-				current++
-			}
-		}
-		if leaders == 1 && current >= 1 && c.healthy() {
+		err := c.check()
+		if err == nil {
 			return
 		}
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("the cluster has %d leaders", leaders)
+			t.Fatal(err)
 		}
 	}
 }
 
-// healthy reports whether every server has caught up with its streams.
-func (c *cluster) healthy() bool {
-	for _, s := range c.servers {
-		if !s.ReadyForConnections(time.Second) || s.JetStreamSnapshotMeta() != nil && s.JetStreamIsLeader() {
-			return false
+func (c *cluster) check() error {
+	leaders := 0
+	for i, s := range c.servers {
+		if !s.ReadyForConnections(time.Second) || !s.JetStreamIsCurrent() {
+			return fmt.Errorf("server %d is not ready", i)
+		}
+		if s.JetStreamIsLeader() {
+			leaders++
+			if peers := len(s.JetStreamClusterPeers()); peers != len(c.servers) {
+				return fmt.Errorf("the cluster has %d servers", peers)
+			}
 		}
 	}
-	return true
+	if leaders != 1 {
+		return fmt.Errorf("the cluster has %d leaders", leaders)
+	}
+	return c.checkStreams()
+}
+
+func (c *cluster) checkStreams() error {
+	conn, err := nats.Connect(c.urls())
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	js, err := jetstream.New(conn)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	streams := js.ListStreams(ctx)
+	for info := range streams.Info() {
+		if err := caughtUp(info.Config.Name, info.Cluster); err != nil {
+			return err
+		}
+		s, err := js.Stream(ctx, info.Config.Name)
+		if err != nil {
+			return err
+		}
+		consumers := s.ListConsumers(ctx)
+		for consumer := range consumers.Info() {
+			if err := caughtUp(consumer.Name, consumer.Cluster); err != nil {
+				return err
+			}
+		}
+		if err := consumers.Err(); err != nil {
+			return err
+		}
+	}
+	return streams.Err()
+}
+
+func caughtUp(name string, info *jetstream.ClusterInfo) error {
+	if info == nil || info.Leader == "" {
+		return fmt.Errorf("nobody leads %s", name)
+	}
+	for _, replica := range info.Replicas {
+		if !replica.Current || replica.Offline {
+			return fmt.Errorf("%s lags on %s", name, replica.Name)
+		}
+	}
+	return nil
 }
 
 func (c *cluster) restart(t *testing.T) {

@@ -106,6 +106,8 @@ func addUntil(ctx context.Context, s stream.Stream, added *atomic.Int64) error {
 	for ctx.Err() == nil {
 		_, err := s.Add(ctx, "call", []byte(strconv.FormatInt(added.Load(), 10)))
 		switch {
+		case ctx.Err() != nil:
+			return nil
 		case err == nil:
 			added.Add(1)
 		case errors.Is(err, stream.ErrFull):

@@ -27,6 +27,11 @@ type Backend struct {
 	// some of what it answered. Those cases then only hold that clients go on.
 	Forgets bool
 
+	// Relays says that servers pass events on to one another. One that is on its
+	// way to a worker that just ended its intake is then not given back, and
+	// comes again when its lease ended.
+	Relays bool
+
 	// Received counts the messages or commands that the server has received
 	// from clients since it started. Nil leaves out the case that counts them.
 	Received func(t *testing.T) int64

@@ -1,0 +1,188 @@
+// Package floor compares ways to make a call with the least that one could do: a caller and a worker, in processes of
+// their own, that take turns on the same server.
+package floor
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"slices"
+	"sync"
+	"time"
+)
+
+// Options are the flags that all comparisons have.
+type Options struct {
+	Calls    int
+	InFlight int
+	Payload  int
+	Rounds   int
+	Worker   string // which program to be the worker of, in a worker's process
+	Server   string // where the server is, in a worker's process
+}
+
+// Flags returns options that flag.Parse fills.
+func Flags() *Options {
+	var o Options
+	flag.IntVar(&o.Calls, "calls", 20000, "how many calls a round makes")
+	flag.IntVar(&o.InFlight, "inflight", 64, "how many calls wait at a time")
+	flag.IntVar(&o.Payload, "payload", 1024, "bytes of a request and of its answer")
+	flag.IntVar(&o.Rounds, "rounds", 5, "how many rounds are run")
+	flag.StringVar(&o.Worker, "worker", "", "be the worker of a program")
+	flag.StringVar(&o.Server, "server", "", "where a worker finds the server")
+	return &o
+}
+
+// Caller makes calls.
+type Caller interface {
+	// Call makes a call and waits for its answer.
+	Call(ctx context.Context) error
+
+	// Server is where a worker finds the server.
+	Server() string
+
+	Close() error
+}
+
+// Program is one way to make a call.
+type Program struct {
+	Name  string
+	Start func(ctx context.Context, o *Options) (Caller, error)
+	Work  func(ctx context.Context, o *Options) error // until it is killed
+}
+
+// Main runs the comparison. The first program is the floor. Each line is one round; the last gives the medians and their
+// ratios.
+func Main(o *Options, programs []Program) {
+	if err := run(context.Background(), o, programs); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o *Options, programs []Program) error {
+	for _, p := range programs {
+		if o.Worker == p.Name {
+			return p.Work(ctx, o)
+		}
+	}
+	p50, rate := make([][]float64, len(programs)), make([][]float64, len(programs))
+	for range o.Rounds {
+		for i, p := range programs {
+			one, err := measure(ctx, o, p)
+			if err != nil {
+				return fmt.Errorf("%s: %w", p.Name, err)
+			}
+			fmt.Printf("%s: %d calls, %d in flight, %.0f calls/s, p50 %.0f µs, p99 %.0f µs\n", p.Name, o.Calls, o.InFlight, one.rate, one.p50, one.p99)
+			p50[i], rate[i] = append(p50[i], one.p50), append(rate[i], one.rate)
+		}
+	}
+	for i, p := range programs[1:] {
+		fmt.Printf("%s, medians: p50 %.0f and %.0f µs, %.2f times the floor; %.0f and %.0f calls/s, %.2f times the floor\n", p.Name,
+			median(p50[0]), median(p50[i+1]), median(p50[i+1])/median(p50[0]),
+			median(rate[0]), median(rate[i+1]), median(rate[i+1])/median(rate[0]))
+	}
+	return nil
+}
+
+// round is what one round took, in microseconds.
+type round struct{ rate, p50, p99 float64 }
+
+// measure starts a program with its worker, makes the calls, and ends both.
+func measure(ctx context.Context, o *Options, p Program) (round, error) {
+	caller, err := p.Start(ctx, o)
+	if err != nil {
+		return round{}, err
+	}
+	worker := exec.Command(os.Args[0], "-worker", p.Name, "-server", caller.Server(), "-inflight", fmt.Sprint(o.InFlight))
+	worker.Stderr = os.Stderr
+	if err := worker.Start(); err != nil {
+		return round{}, errors.Join(err, caller.Close())
+	}
+	defer func() {
+		_ = worker.Process.Kill()
+		_ = worker.Wait()
+	}()
+	if _, err := many(ctx, caller, o.InFlight, max(o.Calls/20, o.InFlight)); err != nil { // warms up
+		return round{}, errors.Join(err, caller.Close())
+	}
+	r, err := many(ctx, caller, o.InFlight, o.Calls)
+	return r, errors.Join(err, caller.Close())
+}
+
+// many makes calls, a number of them at a time.
+func many(ctx context.Context, caller Caller, inflight, calls int) (round, error) {
+	each := make([][]float64, inflight)
+	errs := make([]error, inflight)
+	var loops sync.WaitGroup
+	start := time.Now()
+	for i := range inflight {
+		loops.Go(func() {
+			for range calls / inflight {
+				begin := time.Now()
+				if errs[i] = caller.Call(ctx); errs[i] != nil {
+					return
+				}
+				each[i] = append(each[i], float64(time.Since(begin))/float64(time.Microsecond))
+			}
+		})
+	}
+	loops.Wait()
+	all := time.Since(start)
+	took := slices.Sorted(slices.Values(slices.Concat(each...)))
+	if len(took) == 0 {
+		return round{}, errors.Join(append(errs, errors.New("no call was made"))...)
+	}
+	return round{rate: float64(len(took)) / all.Seconds(), p50: took[len(took)/2], p99: took[len(took)*99/100]}, errors.Join(errs...)
+}
+
+func median(of []float64) float64 {
+	slices.Sort(of)
+	return of[len(of)/2]
+}
+
+// Answers gives each call the answer that bears its id.
+type Answers struct {
+	mu      sync.Mutex
+	next    int
+	waiting map[string]chan struct{}
+}
+
+// Expect returns the id of a new call, and what is closed when its answer came.
+func (a *Answers) Expect() (id string, answered <-chan struct{}) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.waiting == nil {
+		a.waiting = map[string]chan struct{}{}
+	}
+	a.next++
+	id = fmt.Sprint(a.next)
+	waiting := make(chan struct{})
+	a.waiting[id] = waiting
+	return id, waiting
+}
+
+// Come notes the answer to a call.
+func (a *Answers) Come(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if waiting := a.waiting[id]; waiting != nil {
+		close(waiting)
+		delete(a.waiting, id)
+	}
+}
+
+// Await waits for an answer.
+func Await(id string, answered <-chan struct{}) error {
+	timer := time.NewTimer(30 * time.Second)
+	defer timer.Stop()
+	select {
+	case <-answered:
+		return nil
+	case <-timer.C:
+		return fmt.Errorf("no answer to call %s", id)
+	}
+}

@@ -1,0 +1,37 @@
+// Command nats compares calls over packages natsserver and natsstream with the floor: a caller, with the NATS server in its
+// process, and a worker in a process of its own, written with nats-server and nats.go alone. Requests of the floor go over
+// a work queue of JetStream, and answers over core NATS. Calls over the packages go over a stream and are answered over the
+// bus, as those of the registry are.
+//
+//	go run ./bench/streams/nats -sync grouped -calls 20000 -inflight 64 -rounds 5
+//
+// With -sync every and -sync later both sync in the same way. With -sync grouped, the default of natsserver, the floor syncs
+// every write, which is the only way for it to promise the same.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/toolcrib/toolcrib/bench/streams/floor"
+	"github.com/toolcrib/toolcrib/registry/stream/natsserver"
+)
+
+// token lets workers connect.
+const token = "bench"
+
+func main() {
+	o := floor.Flags()
+	mode := flag.String("sync", "grouped", "grouped, every or later")
+	flag.Parse()
+	sync, known := map[string]natsserver.Sync{"grouped": natsserver.SyncGrouped, "every": natsserver.SyncEvery, "later": natsserver.SyncLater}[*mode]
+	if !known {
+		fmt.Fprintln(os.Stderr, "-sync is grouped, every or later")
+		os.Exit(2)
+	}
+	floor.Main(o, []floor.Program{
+		{Name: "bare", Start: startBare(sync != natsserver.SyncLater), Work: workBare},
+		{Name: "seam", Start: startSeam(sync), Work: workSeam},
+	})
+}
