@@ -20,7 +20,9 @@ import (
 	"github.com/toolcrib/toolcrib/gateway"
 	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/mcpserver"
+	"github.com/toolcrib/toolcrib/skill"
 	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/tools/flow"
 	"github.com/toolcrib/toolcrib/turn"
 )
 
@@ -83,7 +85,7 @@ func collect(schema map[string]any, keys map[string]bool) {
 }
 
 func TestEventTypes(t *testing.T) {
-	registry, err := events.NewRegistry(slices.Concat(tools.EventDefinitions(), turn.EventDefinitions())...)
+	registry, err := events.NewRegistry(slices.Concat(tools.EventDefinitions(), turn.EventDefinitions(), skill.EventDefinitions(), flow.EventDefinitions())...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -98,6 +100,8 @@ func TestEventTypes(t *testing.T) {
 		tools.ToolInvokedPayload{}, tools.ToolCompletedPayload{}, tools.ToolFailedPayload{}, tools.ToolInvalidArgsPayload{},
 		tools.ToolPolicyExhaustedPayload{}, tools.ToolDeniedPayload{}, tools.ToolUnknownPayload{}, tools.ToolForgedArgsPayload{},
 		tools.CatalogChangedPayload{}, tools.ContextLeakPayload{}, turn.ArgsUnwrappedPayload{}, events.MissedPayload{}, events.Event{},
+		flow.StartedPayload{}, flow.NodeEndedPayload{}, flow.CompletedPayload{}, flow.FailedPayload{}, flow.BudgetExceededPayload{},
+		skill.StartedPayload{}, skill.StepEndedPayload{}, skill.CompletedPayload{}, skill.FailedPayload{},
 	} {
 		for _, field := range reflect.VisibleFields(reflect.TypeOf(payload)) {
 			if !field.Anonymous {
