@@ -101,6 +101,8 @@ func (c *Client) receiveLong(p *spool, owner *call) {
 		if c.calls.finishLong(k, p, k == owner) {
 			return
 		}
+	case k == nil && p.id() != "" && !p.finder.method: // the call was given up meanwhile
+		c.calls.dropped.Add(1)
 	default:
 		c.receiveSpooled(p, owner)
 	}
