@@ -34,7 +34,7 @@ type Client struct {
 	asks     *asks
 
 	mu     sync.Mutex
-	closed bool
+	closed atomic.Bool         // changed under mu
 	open   map[closer]struct{} // sinks and subscriptions
 }
 
@@ -60,7 +60,7 @@ func newClient(settings *redis.Options, o *Options) *Client {
 	c.settings.OnConnect = c.scripts.load
 	c.redis = redis.NewClient(c.settings)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.commands, c.posts = newPipe(c.ctx, c.redis), newPipe(c.ctx, c.redis)
+	c.commands, c.posts = newPipe(c.ctx, c.redis, c.log), newPipe(c.ctx, c.redis, c.log)
 	c.hub = newHub(c.ctx, c.redis, c.log)
 	c.asks = newAsks(c)
 	return c
@@ -99,10 +99,9 @@ func (c *Client) Close() error {
 func (c *Client) beginClose() (open map[closer]struct{}, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.closed.Swap(true) {
 		return nil, false
 	}
-	c.closed = true
 	open, c.open = c.open, nil
 	return open, true
 }
@@ -111,7 +110,7 @@ func (c *Client) beginClose() (open map[closer]struct{}, ok bool) {
 func (c *Client) keep(part closer) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed {
+	if c.closed.Load() {
 		return stream.ErrClosed
 	}
 	c.open[part] = struct{}{}
@@ -126,9 +125,7 @@ func (c *Client) forget(part closer) {
 
 // isClosed returns ErrClosed once the client was closed.
 func (c *Client) isClosed() error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.closed {
+	if c.closed.Load() {
 		return stream.ErrClosed
 	}
 	return nil

@@ -21,8 +21,16 @@ type hub struct {
 
 	mu       sync.Mutex
 	channels map[string]*channel
-	running  bool
-	ended    chan struct{}
+	orders   []order       // for Redis, in the order in which it is to confirm them
+	news     chan struct{} // has room for one: there are orders
+	running  sync.WaitGroup
+	runs     bool
+}
+
+// order subscribes to a channel or ends that.
+type order struct {
+	name      string
+	subscribe bool
 }
 
 // channel is one that the client listens to.
@@ -40,7 +48,7 @@ type ear struct {
 }
 
 func newHub(ctx context.Context, client *redis.Client, log *slog.Logger) *hub {
-	return &hub{ctx: ctx, log: log, sub: client.Subscribe(ctx), channels: map[string]*channel{}, ended: make(chan struct{})}
+	return &hub{ctx: ctx, log: log, sub: client.Subscribe(ctx), channels: map[string]*channel{}, news: make(chan struct{}, 1)}
 }
 
 // listen lets an ear hear, and returns when it misses nothing from then on.
@@ -68,15 +76,54 @@ func (h *hub) add(e *ear) (ready <-chan struct{}) {
 	if len(c.ears) == 0 {
 		c.ready = make(chan struct{})
 		c.signals = append(c.signals, c.ready)
-		// Where there is no connection the channel is noted, and subscribed to when there is one.
-		_ = h.sub.Subscribe(h.ctx, e.name)
+		h.order(order{e.name, true})
 	}
 	c.ears[e] = struct{}{}
-	if !h.running {
-		h.running = true
-		go h.run()
-	}
 	return c.ready
+}
+
+// order gives an order. The caller holds mu.
+func (h *hub) order(o order) {
+	h.orders = append(h.orders, o)
+	select {
+	case h.news <- struct{}{}:
+	default:
+	}
+	if !h.runs && h.ctx.Err() == nil {
+		h.runs = true
+		h.running.Go(h.carryOut)
+	}
+}
+
+// carryOut passes orders on to Redis. The first lets receive begin, since there is nothing to receive before.
+func (h *hub) carryOut() {
+	for first := true; ; {
+		for _, o := range h.takeOrders() {
+			// Without a connection the order is noted, and carried out when there is one.
+			if o.subscribe {
+				_ = h.sub.Subscribe(h.ctx, o.name)
+			} else {
+				_ = h.sub.Unsubscribe(h.ctx, o.name)
+			}
+			if first {
+				first = false
+				h.running.Go(h.receive)
+			}
+		}
+		select {
+		case <-h.news:
+		case <-h.ctx.Done():
+			return
+		}
+	}
+}
+
+func (h *hub) takeOrders() []order {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	orders := h.orders
+	h.orders = nil
+	return orders
 }
 
 // unlisten ends an ear's hearing. For the last ear of a channel it waits until Redis sends no more, a second at most.
@@ -106,12 +153,12 @@ func (h *hub) remove(e *ear) (gone <-chan struct{}) {
 	}
 	c.leaving = append(c.leaving, e)
 	c.signals = append(c.signals, signal)
-	_ = h.sub.Unsubscribe(h.ctx, e.name) // Without a connection nothing comes anyway.
+	h.order(order{e.name, false})
 	return signal
 }
 
-func (h *hub) run() {
-	defer close(h.ended)
+// receive hands on what Redis sends, until the client's time is over.
+func (h *hub) receive() {
 	var pause backoff
 	for h.ctx.Err() == nil {
 		got, err := h.sub.ReceiveTimeout(h.ctx, 0)
@@ -195,11 +242,5 @@ func (h *hub) tidy(name string, c *channel) {
 // close ends the connection. The hub's context has ended.
 func (h *hub) close() {
 	_ = h.sub.Close() // It fails only for a connection that is gone.
-	h.mu.Lock()
-	running := h.running
-	h.running = true
-	h.mu.Unlock()
-	if running {
-		<-h.ended
-	}
+	h.running.Wait()
 }

@@ -3,6 +3,7 @@ package redisstream
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -68,6 +69,7 @@ func sizeOf(arg any) int {
 // goes out together, so that many callers share a round trip, and a sync of Redis to disk.
 type pipe struct {
 	client *redis.Client
+	log    *slog.Logger
 	ctx    context.Context // ends with the client, after what waits was sent
 	down   atomic.Bool     // the last try found no connection
 
@@ -80,14 +82,17 @@ type pipe struct {
 	ended  chan struct{}
 }
 
-func newPipe(ctx context.Context, client *redis.Client) *pipe {
-	p := &pipe{client: client, ctx: ctx, news: make(chan struct{}, 1), room: make(chan struct{}), ended: make(chan struct{})}
+func newPipe(ctx context.Context, client *redis.Client, log *slog.Logger) *pipe {
+	p := &pipe{client: client, log: log, ctx: ctx, news: make(chan struct{}, 1), room: make(chan struct{}), ended: make(chan struct{})}
 	go p.run()
 	return p
 }
 
 // do sends a command and waits for its answer.
 func (p *pipe) do(ctx context.Context, c *command) (any, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if err := p.post(ctx, c); err != nil {
 		return nil, err
 	}
@@ -263,9 +268,12 @@ func (p *pipe) send(batch []*command) {
 		}
 		if c.goesAgain(what) {
 			later = append(later, c)
-		} else {
-			c.settle(value, err)
+			continue
 		}
+		if err != nil && !c.until.IsZero() {
+			p.log.Warn("Redis did not carry out what nobody waits for", "command", c.args[0], "err", err)
+		}
+		c.settle(value, err)
 	}
 	if len(later) > 0 {
 		p.putBack(later)

@@ -28,13 +28,16 @@ func (s *sink) read() {
 		if s.ctx.Err() != nil {
 			return
 		}
+		s.stumble(err)
 		if pause.next == 0 {
 			s.queue.client.log.Warn("reading a stream failed, and is tried again", "stream", s.queue.name, "err", err)
 		}
 		if !pause.wait(s.ctx) {
 			return
 		}
-		s.repair(err)
+		if !s.remake(err) {
+			s.recover()
+		}
 	}
 }
 
@@ -54,7 +57,7 @@ func (s *sink) waitForRoom() bool {
 func (s *sink) readOnce() ([]*lease, error) {
 	streams, err := s.reader.XReadGroup(s.ctx, &redis.XReadGroupArgs{
 		Group: s.group, Consumer: s.consumer, Streams: []string{s.queue.keys.stream, ">"},
-		Count: int64(min(s.room(), most)), Block: blocked,
+		Count: int64(max(min(s.room(), most), 1)), Block: blocked,
 	}).Result()
 	if errors.Is(err, redis.Nil) || err == nil && len(streams) == 0 {
 		return nil, nil
@@ -71,23 +74,44 @@ func (s *sink) readOnce() ([]*lease, error) {
 	return fetched, nil
 }
 
-// repair makes what Redis lost, and takes what it delivered on a connection that broke.
-func (s *sink) repair(err error) {
-	ctx, cancel := context.WithTimeout(s.ctx, s.lease)
-	defer cancel()
-	if forgotten(err) {
-		if _, err := s.ensure(ctx, s.lease); err != nil {
-			s.queue.client.log.Warn("a sink could not be made again", "stream", s.queue.name, "sink", s.name, "err", err)
-		}
+// stumble notes that Redis was away. While it is, no worker can extend a lease, so that after it each gets the time to do
+// so before anything is taken over.
+func (s *sink) stumble(err error) {
+	if judge(err) == answered {
 		return
 	}
-	s.recover(ctx)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.grace = time.Now().Add(s.lease / 2)
 }
 
-// recover takes what Redis says this consumer has and nobody here knows of.
-func (s *sink) recover(ctx context.Context) {
+// graceLeft is how long nothing is to be taken over.
+func (s *sink) graceLeft() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Until(s.grace)
+}
+
+// remake makes a sink that Redis does not have any more. It returns false for another fault.
+func (s *sink) remake(err error) bool {
+	if !forgotten(err) {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(s.ctx, s.lease)
+	defer cancel()
+	if _, err := s.ensure(ctx, s.lease); err != nil && s.ctx.Err() == nil {
+		s.queue.client.log.Warn("a sink could not be made again", "stream", s.queue.name, "sink", s.name, "err", err)
+	}
+	return true
+}
+
+// recover takes what Redis says this consumer has and nobody here knows of, because the connection broke on which it was
+// delivered. Only read calls it, when it waits for nothing.
+func (s *sink) recover() {
 	s.fetching.Lock()
 	defer s.fetching.Unlock()
+	ctx, cancel := context.WithTimeout(s.ctx, s.lease)
+	defer cancel()
 	unknown, err := s.pending(ctx, func(l *lease) bool { return l != nil })
 	if err != nil || len(unknown) == 0 {
 		return

@@ -47,6 +47,7 @@ type sink struct {
 	ended   bool              // the intake
 	settled chan struct{}     // closed and made anew when a lease is settled
 	dueAt   time.Time         // when another worker said that something is due
+	grace   time.Time         // until when nothing is taken over, see stumble
 }
 
 var _ stream.Sink = (*sink)(nil)
@@ -129,7 +130,11 @@ func (s *sink) Receive(ctx context.Context) (stream.Event, error) {
 func (s *sink) handOut(ctx context.Context, l *lease) bool {
 	s.hint() // There is room to fetch.
 	if l.stale() && l.extend(ctx) != nil {
-		s.drop(l) // It may be with another, or is delivered again when its lease ends.
+		if l.isLost() {
+			s.drop(l)
+		} else {
+			s.events <- l // For the next Receive; this one's context ended.
+		}
 		return false
 	}
 	s.mu.Lock()

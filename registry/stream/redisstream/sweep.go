@@ -34,12 +34,17 @@ func (s *sink) sweep() {
 			continue
 		case <-timer.C:
 		}
+		if wait := s.graceLeft(); wait > 0 {
+			timer.Reset(wait)
+			continue
+		}
 		wait, err := s.sweepOnce()
 		switch {
 		case err == nil:
 			pause.reset()
 		case pause.wait(s.ctx):
-			s.repair(err)
+			s.stumble(err)
+			s.remake(err)
 		default:
 			return
 		}
