@@ -2,8 +2,6 @@ package gateway
 
 import (
 	"regexp"
-	"slices"
-	"strings"
 	"sync"
 )
 
@@ -23,19 +21,3 @@ func (p pattern) MatchString(s string) bool { return p.compiled().MatchString(s)
 
 // String returns the expression.
 func (p pattern) String() string { return p.text }
-
-// globs are patterns of names, in which "*" stands for any characters and "?" for
-// one.
-func globs(list []string) []pattern {
-	out := make([]pattern, len(list))
-	for i, glob := range list {
-		quoted := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(glob))
-		out[i] = newPattern(`(?s)\A` + quoted + `\z`)
-	}
-	return out
-}
-
-// matches reports whether one of the patterns matches a name.
-func matches(patterns []pattern, name string) bool {
-	return slices.ContainsFunc(patterns, func(p pattern) bool { return p.MatchString(name) })
-}

@@ -154,9 +154,8 @@ func (p *A2APeer) prefixes() []string {
 // matchesAny reports whether a pattern, in which "*" stands for any characters
 // and "?" for one, matches one of the names.
 func matchesAny(pattern string, names map[string]bool) bool {
-	re := globs([]string{pattern})[0]
 	for name := range names {
-		if re.MatchString(name) {
+		if glob(pattern).matches(name) {
 			return true
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,24 +26,18 @@ const (
 // is compiled, as that takes a noticeable part of the time in which the program
 // starts.
 var policyEnv = sync.OnceValues(func() (*expr.Env, error) {
-	shape := func(value map[string]any) expr.Shape {
-		members := map[string]expr.Shape{}
-		for name := range value {
-			members[name] = expr.Shape{}
-		}
-		return expr.ObjectOf(members)
-	}
-	tool := toolValue(&tools.Tool{})
-	members := map[string]expr.Shape{}
-	for name := range tool {
-		members[name] = expr.Shape{}
-	}
-	members["safety"] = shape(safetyValue(&tools.Safety{}))
-	return expr.NewEnv(map[string]expr.Shape{
-		toolVariable:     expr.ObjectOf(members),
-		identityVariable: shape(identityValue(context.Background())),
-	})
+	tool := shapeOf(toolMembers)
+	tool["safety"] = expr.ObjectOf(shapeOf(safetyMembers))
+	return expr.NewEnv(map[string]expr.Shape{toolVariable: expr.ObjectOf(tool), identityVariable: expr.ObjectOf(shapeOf(identityMembers))})
 })
+
+func shapeOf[V any](members map[string]V) map[string]expr.Shape {
+	shapes := map[string]expr.Shape{}
+	for name := range members {
+		shapes[name] = expr.Shape{}
+	}
+	return shapes
+}
 
 // compileToolPolicy compiles the policy of a toolset, or returns nil for none. Its
 // error says where in the expression the fault is.
@@ -70,7 +65,13 @@ func compileToolPolicy(source string) (*expr.Program, error) {
 // toolPolicy allows the tools for which an expression is true. It never changes.
 type toolPolicy struct {
 	program *expr.Program
+	tool    []string                     // members that the expression reads
+	who     []string                     // members of the identity that it reads, sorted
 	failed  func(tool string, err error) // is told of what could not be evaluated
+}
+
+func newToolPolicy(p *expr.Program, failed func(tool string, err error)) *toolPolicy {
+	return &toolPolicy{p, readsOf(p, toolVariable, toolMembers), readsOf(p, identityVariable, identityMembers), failed}
 }
 
 // Allow implements set.Policy for no caller in particular.
@@ -85,7 +86,8 @@ func (p *toolPolicy) AllowCaller(ctx context.Context, t *tools.Tool) bool {
 	if isMeans(t) {
 		return true
 	}
-	ok, err := p.program.True(context.Background(), map[string]any{toolVariable: toolValue(t), identityVariable: identityValue(ctx)})
+	ok, err := p.program.True(context.Background(), map[string]any{
+		toolVariable: valueOf(toolMembers, p.tool, t), identityVariable: valueOf(identityMembers, p.who, ctx)})
 	if err != nil {
 		p.failed(t.Name, err)
 		return false
@@ -97,10 +99,9 @@ func (p *toolPolicy) AllowCaller(ctx context.Context, t *tools.Tool) bool {
 // caller.
 func (p *toolPolicy) CallerClass(ctx context.Context) string {
 	var b strings.Builder
-	who := identityValue(ctx)
-	for _, name := range readsOf(p.program) {
+	for _, name := range p.who {
 		b.WriteString(name)
-		switch v := who[name].(type) {
+		switch v := identityMembers[name](ctx).(type) {
 		case string:
 			b.WriteString(strconv.Quote(v))
 		case []any:
@@ -112,15 +113,15 @@ func (p *toolPolicy) CallerClass(ctx context.Context) string {
 	return b.String()
 }
 
-// readsOf returns the members of the identity that an expression reads, sorted:
-// all of them where it cannot be told.
-func readsOf(p *expr.Program) []string {
+// readsOf returns the members of a variable that an expression reads, sorted: all
+// of them where it cannot be told.
+func readsOf[F any](p *expr.Program, variable string, members map[string]F) []string {
 	var names []string
 	for _, path := range p.Reads() {
 		switch {
-		case len(path) == 0 || path[0] != identityVariable:
+		case len(path) == 0 || path[0] != variable:
 		case len(path) == 1:
-			return []string{"scopes", "session", "tenant", "user"}
+			return slices.Sorted(maps.Keys(members))
 		default:
 			names = append(names, path[1])
 		}
@@ -129,33 +130,59 @@ func readsOf(p *expr.Program) []string {
 	return slices.Compact(names)
 }
 
-// identityValue is the caller on ctx as expressions see it.
-func identityValue(ctx context.Context) map[string]any {
-	who, _ := identity.From(ctx)
-	scopes := slices.Sorted(slices.Values(identity.ScopesFrom(ctx)))
-	return map[string]any{"tenant": who.TenantID, "user": who.UserID, "session": who.SessionID, "scopes": listValue(slices.Compact(scopes))}
-}
-
-// toolValue is a tool as expressions see it, in the words of the JSON protocol.
-func toolValue(t *tools.Tool) map[string]any {
-	return map[string]any{
-		"name": t.Name, "title": t.Title, "version": t.Version, "description": t.Description,
-		"source": string(t.Source), "source_name": t.SourceName, "namespace": t.Namespace, "category": t.Category,
-		"transport": string(t.Transport), "kind": string(t.Kind), "loading": string(cmp.Or(t.Loading, tools.LoadingAlways)), "side_effect": string(t.SideEffects),
-		"tags": listValue(t.Tags), "auth_scopes": listValue(t.AuthScopes), "tenants": listValue(t.Tenants),
-		"safety": safetyValue(&t.Safety),
+// valueOf is some members of something as expressions see them.
+func valueOf[T any](members map[string]func(T) any, names []string, of T) map[string]any {
+	value := make(map[string]any, len(names))
+	for _, name := range names {
+		value[name] = members[name](of)
 	}
+	return value
 }
 
-// safetyValue is what is known of a tool's effects: true, false, or null where
+// identityMembers are the caller as expressions see it.
+var identityMembers = map[string]func(context.Context) any{
+	"tenant":  func(ctx context.Context) any { who, _ := identity.From(ctx); return who.TenantID },
+	"user":    func(ctx context.Context) any { who, _ := identity.From(ctx); return who.UserID },
+	"session": func(ctx context.Context) any { who, _ := identity.From(ctx); return who.SessionID },
+	"scopes": func(ctx context.Context) any {
+		return listValue(slices.Compact(slices.Sorted(slices.Values(identity.ScopesFrom(ctx)))))
+	},
+}
+
+// toolMembers are a tool as expressions see it, in the words of the JSON protocol.
+var toolMembers = map[string]func(*tools.Tool) any{
+	"name":        func(t *tools.Tool) any { return t.Name },
+	"title":       func(t *tools.Tool) any { return t.Title },
+	"version":     func(t *tools.Tool) any { return t.Version },
+	"description": func(t *tools.Tool) any { return t.Description },
+	"source":      func(t *tools.Tool) any { return string(t.Source) },
+	"source_name": func(t *tools.Tool) any { return t.SourceName },
+	"namespace":   func(t *tools.Tool) any { return t.Namespace },
+	"category":    func(t *tools.Tool) any { return t.Category },
+	"transport":   func(t *tools.Tool) any { return string(t.Transport) },
+	"kind":        func(t *tools.Tool) any { return string(t.Kind) },
+	"loading":     func(t *tools.Tool) any { return string(cmp.Or(t.Loading, tools.LoadingAlways)) },
+	"side_effect": func(t *tools.Tool) any { return string(t.SideEffects) },
+	"tags":        func(t *tools.Tool) any { return listValue(t.Tags) },
+	"auth_scopes": func(t *tools.Tool) any { return listValue(t.AuthScopes) },
+	"tenants":     func(t *tools.Tool) any { return listValue(t.Tenants) },
+	"safety":      func(t *tools.Tool) any { return valueOf(safetyMembers, safetyNames, &t.Safety) },
+}
+
+// safetyMembers are what is known of a tool's effects: true, false, or null where
 // nobody said.
-func safetyValue(s *tools.Safety) map[string]any {
-	return map[string]any{
-		"read_only": flagValue(s.ReadOnly), "destructive": flagValue(s.Destructive), "idempotent": flagValue(s.Idempotent),
-		"open_world": flagValue(s.OpenWorld), "filesystem": flagValue(s.Filesystem), "process": flagValue(s.Process),
-		"spend": flagValue(s.Spend), "needs_confirmation": flagValue(s.NeedsConfirmation),
-	}
+var safetyMembers = map[string]func(*tools.Safety) any{
+	"read_only":          func(s *tools.Safety) any { return flagValue(s.ReadOnly) },
+	"destructive":        func(s *tools.Safety) any { return flagValue(s.Destructive) },
+	"idempotent":         func(s *tools.Safety) any { return flagValue(s.Idempotent) },
+	"open_world":         func(s *tools.Safety) any { return flagValue(s.OpenWorld) },
+	"filesystem":         func(s *tools.Safety) any { return flagValue(s.Filesystem) },
+	"process":            func(s *tools.Safety) any { return flagValue(s.Process) },
+	"spend":              func(s *tools.Safety) any { return flagValue(s.Spend) },
+	"needs_confirmation": func(s *tools.Safety) any { return flagValue(s.NeedsConfirmation) },
 }
+
+var safetyNames = slices.Collect(maps.Keys(safetyMembers))
 
 func flagValue(f tools.Flag) any {
 	if f == tools.Unset {

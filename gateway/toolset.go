@@ -75,19 +75,18 @@ func (t *Toolset) build(registry set.Registry, failed func(tool string, err erro
 		return nil, fmt.Errorf("gateway: toolset %s: policy: %w", t.Name, err)
 	}
 	if program != nil {
-		b.WithPolicy(&toolPolicy{program, failed})
+		b.WithPolicy(newToolPolicy(program, failed))
 	}
 	return b.Build()
 }
 
 // takes is the filter of include and exclude.
 func (t *Toolset) takes() set.FilterFunc {
-	include, exclude := globs(t.Include), globs(t.Exclude)
 	return func(tool *tools.Tool) bool {
 		if isMeans(tool) {
 			return !slices.Contains(t.Exclude, tool.Name)
 		}
-		return (t.Include == nil || matches(include, tool.Name)) && !matches(exclude, tool.Name)
+		return (t.Include == nil || anyMatches(t.Include, tool.Name)) && !anyMatches(t.Exclude, tool.Name)
 	}
 }
 

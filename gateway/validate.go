@@ -122,10 +122,10 @@ func (x *examination) patterns(list []string, at string) {
 	if len(x.others) > 0 {
 		return
 	}
-	for i, p := range globs(list) {
-		if !slices.ContainsFunc(x.known, p.MatchString) {
-			meant, _ := nearest.Word(list[i], x.known)
-			x.warn(fmt.Sprintf("%s[%d]", at, i), fmt.Sprintf("no tool matches %q", clip(list[i])), meant)
+	for i, p := range list {
+		if !slices.ContainsFunc(x.known, glob(p).matches) {
+			meant, _ := nearest.Word(p, x.known)
+			x.warn(fmt.Sprintf("%s[%d]", at, i), fmt.Sprintf("no tool matches %q", clip(p)), meant)
 		}
 	}
 }

@@ -1,0 +1,36 @@
+package gateway
+
+import (
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+	"unicode/utf8"
+)
+
+func FuzzGlob(f *testing.F) {
+	for _, c := range [][2]string{{"*", ""}, {"a*b?c", "axxbyc"}, {"**", "x"}, {"?", "é"}, {"*é*", "caféx"}, {"a.b", "axb"}, {"*a*a*a", "aaaa"}, {"", ""}} {
+		f.Add(c[0], c[1])
+	}
+	f.Fuzz(func(t *testing.T, pattern, name string) {
+		if !utf8.ValidString(pattern) || !utf8.ValidString(name) || len(pattern) > 100 || len(name) > 1000 {
+			return
+		}
+		quoted := strings.NewReplacer(`\*`, `.*`, `\?`, `.`).Replace(regexp.QuoteMeta(pattern))
+		want := regexp.MustCompile(`(?s)\A` + quoted + `\z`).MatchString(name)
+		if got := glob(pattern).matches(name); got != want {
+			t.Errorf("%q matches %q: %v", pattern, name, got)
+		}
+	})
+}
+
+// No pattern takes long.
+func TestGlobIsBounded(t *testing.T) {
+	begun := time.Now()
+	if glob(strings.Repeat("*a", 2000) + "b").matches(strings.Repeat("a", 20000)) {
+		t.Error("it matches")
+	}
+	if took := time.Since(begun); took > 20*time.Second {
+		t.Errorf("it took %v", took)
+	}
+}
