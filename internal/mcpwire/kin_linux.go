@@ -3,6 +3,7 @@ package mcpwire
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -104,8 +105,12 @@ func (k *kin) look() {
 			k.strays = append(k.strays, p)
 		}
 	}
+	left := map[process]bool{} // the orphans and what is below them
+	for _, p := range orphans {
+		k.visit(p, left)
+	}
 	words := []string{}
-	for _, p := range append(orphans, k.strays...) {
+	for _, p := range slices.AppendSeq(slices.Clone(k.strays), maps.Keys(left)) {
 		words = append(words, fmt.Sprintf("%d:%d", p.pid, p.begun))
 	}
 	slices.Sort(words)

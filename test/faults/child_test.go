@@ -28,6 +28,27 @@ func daemonizer() int {
 	return 0
 }
 
+// founder starts a process in a session of its own that starts another, says which that is, and ends.
+func founder() int {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env, cmd.SysProcAttr, cmd.Stdout = []string{modeVariable + "=elder"}, &syscall.SysProcAttr{Setsid: true}, os.Stdout
+	if err := cmd.Start(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return 0
+}
+
+// elder has a child, says which it is, and stays until it is killed.
+func elder() int {
+	if code := daemonizer(); code != 0 {
+		return code
+	}
+	os.Stdout.Close()
+	grandchild()
+	return 0
+}
+
 // grandchild stays until it is killed.
 func grandchild() {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE, os.Interrupt)
@@ -152,21 +173,25 @@ func childTools(c *childServer) map[string]func(*odd, *message, func(string)) {
 			reply(text(m, "goodbye"))
 			os.Exit(0)
 		},
-		"family": func(_ *odd, m *message, reply func(string)) { startGrandchild(m, reply, nil) },
-		"daemon": func(_ *odd, m *message, reply func(string)) {
-			cmd := exec.Command(os.Args[0])
-			cmd.Env = []string{modeVariable + "=daemonizer", "GORACE=atexit_sleep_ms=0"}
-			pid, err := cmd.Output()
-			if err != nil {
-				reply(failure(m, 1, err.Error()))
-				return
-			}
-			reply(text(m, string(pid)))
-		},
+		"family":  func(_ *odd, m *message, reply func(string)) { startGrandchild(m, reply, nil) },
+		"daemon":  func(_ *odd, m *message, reply func(string)) { runAs("daemonizer", m, reply) },
+		"dynasty": func(_ *odd, m *message, reply func(string)) { runAs("founder", m, reply) },
 		"stray": func(_ *odd, m *message, reply func(string)) {
 			startGrandchild(m, reply, &syscall.SysProcAttr{Setsid: true})
 		},
 	}
+}
+
+// runAs runs a process that leaves others behind, and answers with what it says.
+func runAs(mode string, m *message, reply func(string)) {
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = []string{modeVariable + "=" + mode, "GORACE=atexit_sleep_ms=0"}
+	pid, err := cmd.Output()
+	if err != nil {
+		reply(failure(m, 1, err.Error()))
+		return
+	}
+	reply(text(m, string(pid)))
 }
 
 // startGrandchild starts a process of the child's own; what leaves the child's group has a session of its own.

@@ -36,15 +36,16 @@ func serve(t testing.TB, servers ...string) *program {
 	return &program{Process: p, url: p.Line(t, `^listening on (http://\S+)`)[1]}
 }
 
-// family starts the binary with a child that has descendants: one in its group, one that has left it, and one that has lost
-// its parent besides. It returns the ids of all, by what they are.
+// family starts the binary with a child that has descendants: one in its group, one that has left it, one that has lost
+// its parent besides, and one below such a one. It returns the ids of all, by what they are.
 func family(t testing.TB, mode string) (p *program, members map[string]int) {
 	t.Helper()
 	desk := control.Open(t, nil)
 	p = serve(t, child("kid", mode, desk, ""))
 	members = map[string]int{"the child": number(t, strings.Fields(desk.Wait(t, "start", 1))[0])}
 	c := connect(t, p.url+"/mcp", "2025-06-18")
-	for what, tool := range map[string]string{"the grandchild": "kid_family", "that with a session of its own": "kid_stray", "that without a parent": "kid_daemon"} {
+	for what, tool := range map[string]string{"the grandchild": "kid_family", "that with a session of its own": "kid_stray", "that without a parent": "kid_daemon",
+		"that below one without a parent": "kid_dynasty"} {
 		members[what] = number(t, c.text(t, tool, `{}`))
 	}
 	for what, pid := range members {

@@ -37,6 +37,10 @@ func TestMain(m *testing.M) {
 		grandchild()
 	case "daemonizer":
 		os.Exit(daemonizer())
+	case "founder":
+		os.Exit(founder())
+	case "elder":
+		os.Exit(elder())
 	default:
 		os.Exit(serveChild(mode))
 	}
