@@ -196,6 +196,7 @@ type Call struct {
 	peer    Peer
 	part    PartFunc // that the call came with, or nil
 	sink    Sink
+	kept    atomic.Pointer[keptAside] // what went there
 	guard   Guard
 	binding *binding
 	args    json.RawMessage // as validated, before injection

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
@@ -91,15 +93,83 @@ func (c *Call) Offload(ctx context.Context, about Offload, r io.Reader) (Artifac
 	if c.binding != nil {
 		about.Tool = c.binding.tool.Name
 	}
-	return c.sink.Offload(ctx, about, r)
+	ref, err := c.sink.Offload(ctx, about, r)
+	if err != nil {
+		return ArtifactRef{}, err
+	}
+	if !c.asideOf().add(ref) {
+		return ArtifactRef{}, errors.Join(errForsaken, c.takeBack(ctx, ref))
+	}
+	return ref, nil
+}
+
+// errForsaken is for a driver that goes on when its call has failed.
+var errForsaken = &Error{Class: ErrClassPermanent, Delivery: Answered, Message: "the call has ended"}
+
+// keptAside is what a call has kept aside, and has to take back if it fails.
+type keptAside struct {
+	mu    sync.Mutex
+	refs  []ArtifactRef
+	ended bool // the call has failed
+}
+
+// asideOf returns what the call has kept aside.
+func (c *Call) asideOf() *keptAside {
+	if k := c.kept.Load(); k != nil {
+		return k
+	}
+	c.kept.CompareAndSwap(nil, new(keptAside))
+	return c.kept.Load()
+}
+
+// add reports whether the call may still keep something.
+func (k *keptAside) add(ref ArtifactRef) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if !k.ended {
+		k.refs = append(k.refs, ref)
+	}
+	return !k.ended
+}
+
+func (k *keptAside) remove(refs []ArtifactRef) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.refs = slices.DeleteFunc(k.refs, func(ref ArtifactRef) bool { return slices.Contains(refs, ref) })
+}
+
+// end returns what is to be taken back, and has nothing more kept.
+func (k *keptAside) end() []ArtifactRef {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.ended = true
+	refs := k.refs
+	k.refs = nil
+	return refs
+}
+
+// forsake takes back what a call that failed has kept aside, also what a driver
+// that was given up is about to keep.
+func (c *Call) forsake(ctx context.Context) {
+	if c == nil || c.sink == nil {
+		return
+	}
+	if refs := c.asideOf().end(); len(refs) > 0 {
+		_ = c.takeBack(ctx, refs...) // what is left expires
+	}
 }
 
 // Retract takes back what Offload kept, for a driver that makes no result of it.
 // What the caller's sink cannot take back goes when it expires.
 func (c *Call) Retract(ctx context.Context, refs ...ArtifactRef) error {
-	if c == nil {
+	if c == nil || c.sink == nil || len(refs) == 0 {
 		return nil
 	}
+	c.asideOf().remove(refs)
+	return c.takeBack(ctx, refs...)
+}
+
+func (c *Call) takeBack(ctx context.Context, refs ...ArtifactRef) error {
 	r, ok := c.sink.(Retractor)
 	if !ok {
 		return nil

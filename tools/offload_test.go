@@ -15,6 +15,8 @@ import (
 type shelf struct {
 	about   []tools.Offload
 	content []string
+
+	retracted []string
 }
 
 func (s *shelf) Offload(_ context.Context, about tools.Offload, r io.Reader) (tools.ArtifactRef, error) {
@@ -78,5 +80,61 @@ func TestOffloadWithoutCall(t *testing.T) {
 	var c *tools.Call
 	if _, err := c.Offload(t.Context(), tools.Offload{}, strings.NewReader("x")); !errors.Is(err, tools.ErrNoSink) || c.Offloads() || c.Sink() != nil {
 		t.Errorf("a nil call: %v", err)
+	}
+}
+
+// Retract implements tools.Retractor.
+func (s *shelf) Retract(_ context.Context, ref string) error {
+	s.retracted = append(s.retracted, ref)
+	return nil
+}
+
+// What a call has kept aside is taken back when it fails in the end.
+func TestCallsThatFailKeepNothing(t *testing.T) {
+	no := &tools.Error{Class: tools.ErrClassPermanent, Message: "no"}
+	keep := func(ctx context.Context) (*tools.Call, tools.ArtifactRef) {
+		call := tools.CallFrom(ctx)
+		ref, err := call.Offload(ctx, tools.Offload{}, strings.NewReader("large"))
+		if err != nil {
+			t.Error(err)
+		}
+		return call, ref
+	}
+	var late *tools.Call
+	for name, c := range map[string]struct {
+		invoke tools.Invoker
+		want   string
+	}{
+		"with an output that is refused": {func(ctx context.Context, _ json.RawMessage) (tools.ToolResult, error) {
+			_, ref := keep(ctx)
+			return tools.ToolResult{Structured: json.RawMessage(`[]`), Artifacts: []tools.ArtifactRef{ref}}, nil
+		}, "art-1"},
+		"with an error": {func(ctx context.Context, _ json.RawMessage) (tools.ToolResult, error) {
+			late, _ = keep(ctx)
+			return tools.ToolResult{}, no
+		}, "art-1"},
+		"after the tool took it back": {func(ctx context.Context, _ json.RawMessage) (tools.ToolResult, error) {
+			call, ref := keep(ctx)
+			return tools.ToolResult{}, errors.Join(no, call.Retract(ctx, ref))
+		}, "art-1"},
+		"not at all": {func(ctx context.Context, _ json.RawMessage) (tools.ToolResult, error) {
+			_, ref := keep(ctx)
+			return tools.ToolResult{Artifacts: []tools.ArtifactRef{ref}}, nil
+		}, ""},
+	} {
+		cat := tools.NewCatalog()
+		if err := cat.Register(tools.ToolDescriptor{Tool: tools.Tool{Name: "t", OutSchema: json.RawMessage(`{"type":"object"}`)}, Invoke: c.invoke}); err != nil {
+			t.Fatal(err)
+		}
+		var kept shelf
+		_, err := tools.Invoke(tools.WithEntrance(t.Context(), tools.Entrance{Sink: &kept}), cat, "t", nil)
+		if got := strings.Join(kept.retracted, " "); got != c.want || (err == nil) != (c.want == "") {
+			t.Errorf("%s: taken back were %q, %v", name, got, err)
+		}
+		if name == "with an error" {
+			if _, err := late.Offload(t.Context(), tools.Offload{}, strings.NewReader("late")); err == nil || len(kept.retracted) != 2 {
+				t.Errorf("a tool that goes on: %q, %v", kept.retracted, err)
+			}
+		}
 	}
 }

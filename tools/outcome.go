@@ -67,6 +67,7 @@ func (p *passage) conclude(ctx context.Context, res ToolResult, err error) (Tool
 	if err != nil {
 		failure = p.blame(err)
 		res, err = ToolResult{}, failure
+		p.call.forsake(ctx)
 	} else {
 		res.Tool, res.CallID, res.Elapsed, res.Attempts = p.b.tool.Name, p.call.ID, elapsed, p.attempts
 	}
