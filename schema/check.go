@@ -44,6 +44,8 @@ type checker struct {
 	// report collects violations; nil stops at the first.
 	report    *report
 	exhausted bool
+	// visits are the nodes of cycles that are looking at a value, innermost last.
+	visits []visit
 }
 
 // The work of a check, in visits of a schema, is bounded by a constant and a
@@ -55,6 +57,7 @@ const (
 
 func (c *checker) begin(doc []byte) bool {
 	c.doc, c.report, c.exhausted = doc, nil, false
+	c.visits = c.visits[:0]
 	c.budget = budgetBase + budgetPerByte*len(doc)
 	return c.w.Reset(doc, MaxDepth)
 }
@@ -182,6 +185,23 @@ func (c *checker) inPlace(n *node, i, depth int) int {
 	if i >= len(c.doc) {
 		return -1
 	}
+	if n.in.cyclic {
+		return c.inCycle(n, i, depth)
+	}
+	return c.scanFirst(n, i, depth)
+}
+
+// inCycle does what inPlace does for a node that must not come back to itself.
+func (c *checker) inCycle(n *node, i, depth int) int {
+	if !c.enterCycle(n, i) {
+		return c.reject(n, i, depth, kwCycle)
+	}
+	end := c.scanFirst(n, i, depth)
+	c.leaveCycle()
+	return end
+}
+
+func (c *checker) scanFirst(n *node, i, depth int) int {
 	trusted := c.w.Trusted
 	end := -1
 	if !trusted {
@@ -201,10 +221,6 @@ func (c *checker) inPlace(n *node, i, depth int) int {
 // every checks all keywords of n against the trusted value at i and sets *end.
 func (c *checker) every(n *node, i int, end *int, depth int) bool {
 	in := n.in
-	if in.full != nil {
-		*end = c.skip(i, depth)
-		return *end >= 0 && c.full(in.full, i, *end)
-	}
 	before := c.reported()
 	if *end = c.plain(n, i, depth); *end < 0 {
 		return false
@@ -212,10 +228,10 @@ func (c *checker) every(n *node, i int, end *int, depth int) bool {
 	if c.reported() > before && n.types != typeAll && !n.types.admits(c.doc, i) {
 		return true // the wrong type says it all
 	}
-	if in.format != nil && !c.format(n, i, *end) {
+	if in.format != nil && !c.format(n, i) {
 		return false
 	}
-	if in.ref != nil && c.value(in.ref, i, depth) < 0 {
+	if in.ref != nil && c.value(in.ref, i, depth) < 0 || in.dynamic != nil && c.value(in.dynamic, i, depth) < 0 {
 		return false
 	}
 	for _, sub := range in.allOf {
@@ -223,7 +239,7 @@ func (c *checker) every(n *node, i int, end *int, depth int) bool {
 			return false
 		}
 	}
-	return c.alternatives(n, i, depth) && c.conditions(n, i, depth)
+	return c.alternatives(n, i, depth) && c.conditions(n, i, depth) && c.unevaluated(n, i, depth)
 }
 
 func (c *checker) reported() int {

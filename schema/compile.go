@@ -3,15 +3,12 @@ package schema
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
-
-	"github.com/santhosh-tekuri/jsonschema/v6"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
@@ -27,6 +24,7 @@ const (
 	// MaxDepth is how deep arrays and objects of a document nest.
 	MaxDepth = rawjson.DefaultMaxDepth
 
+	maxPath         = 256 // of a path or URL in an error
 	maxPatternBytes = 16 << 10
 	maxExponent     = 4096
 )
@@ -50,7 +48,7 @@ type Options struct {
 	// Draft applies to schemas without $schema.
 	Draft Draft
 	// AssertFormat makes "format" an assertion. By default it is an annotation,
-	// in every draft, unless a 2020-12 meta-schema demands the vocabulary
+	// in every draft, unless a 2020-12 meta-schema has the vocabulary
 	// format-assertion.
 	AssertFormat bool
 	// Resources are schemas that $ref and $schema may name, by absolute URL.
@@ -95,26 +93,39 @@ func Compile(raw json.RawMessage, opts *Options) (*Schema, error) {
 			return newSchema(raw, root, opts), nil
 		}
 	}
-	full, err := compileFull(raw, opts)
+	root, err := nodesOfAny(raw, opts)
 	if err != nil {
 		return nil, err
 	}
-	all := reachable(full)
-	return newSchema(raw, translate(full, all, needsWhole(all, opts)), opts), nil
+	return newSchema(raw, root, opts), nil
 }
 
-// nodesOfCommon returns the nodes of a schema that the full validator is not
-// needed for, else nil.
+// nodesOfAny returns the nodes of a schema of any kind, checked against its
+// meta-schema.
+func nodesOfAny(raw []byte, opts *Options) (*node, error) {
+	for _, name := range slices.Sorted(maps.Keys(opts.Resources)) {
+		if err := checkText(rawjson.Trim(opts.Resources[name])); err != nil {
+			return nil, &CompileError{Reason: fmt.Sprintf("resource %q: %v", clip(name, maxPath), err), Err: err}
+		}
+	}
+	graph, err := newLinker(opts, metaSchema).link(baseURL, raw)
+	if err != nil {
+		return nil, err
+	}
+	return translate(graph)
+}
+
+// nodesOfCommon returns the nodes of a schema that needs no linker, else nil.
 func nodesOfCommon(raw []byte, opts *Options) *node {
-	graph, ok := readCommon(raw, opts)
+	root, ok := readCommon(raw, opts)
 	if !ok {
 		return nil
 	}
-	all := reachable(graph)
-	if hasInPlaceCycle(all) {
+	n, err := translate(&linkedGraph{root: root})
+	if err != nil {
 		return nil
 	}
-	return translate(graph, all, false)
+	return n
 }
 
 func newSchema(raw json.RawMessage, root *node, opts *Options) *Schema {
@@ -145,66 +156,6 @@ func (s *Schema) Raw() json.RawMessage { return s.raw }
 
 // Trivial reports whether the schema accepts every well-formed document.
 func (s *Schema) Trivial() bool { return s.nodes().any }
-
-// compileFull compiles with the full validator, which checks the schema against
-// its meta-schema and resolves every reference.
-func compileFull(raw json.RawMessage, opts *Options) (s *jsonschema.Schema, err error) {
-	defer outOfTime(func() { s, err = nil, compileError(errUnmatchable) })
-	doc, err := decode(raw)
-	if err != nil {
-		return nil, err
-	}
-	c := jsonschema.NewCompiler()
-	c.DefaultDraft(opts.Draft.full())
-	c.UseRegexpEngine(compilePattern)
-	c.UseLoader(noLoader{})
-	if opts.AssertFormat {
-		c.AssertFormat()
-	}
-	if err := c.AddResource(baseURL, doc); err != nil {
-		return nil, compileError(err)
-	}
-	for url, res := range opts.Resources {
-		if err := addResource(c, url, res); err != nil {
-			return nil, err
-		}
-	}
-	full, err := c.Compile(baseURL)
-	if err != nil {
-		return nil, compileError(err)
-	}
-	return full, nil
-}
-
-func addResource(c *jsonschema.Compiler, url string, raw json.RawMessage) error {
-	err := checkText(raw)
-	var doc any
-	if err == nil {
-		doc, err = decode(raw)
-	}
-	if err == nil {
-		err = c.AddResource(url, doc)
-	}
-	var exists *jsonschema.ResourceExistsError
-	if err == nil || errors.As(err, &exists) {
-		return nil // the standard meta-schemas are built in
-	}
-	return &CompileError{Reason: fmt.Sprintf("resource %q: %v", url, err), Err: err}
-}
-
-func (d Draft) full() *jsonschema.Draft {
-	switch d {
-	case Draft4:
-		return jsonschema.Draft4
-	case Draft6:
-		return jsonschema.Draft6
-	case Draft7:
-		return jsonschema.Draft7
-	case Draft2019:
-		return jsonschema.Draft2019
-	}
-	return jsonschema.Draft2020
-}
 
 // checkText makes sure that a schema is well-formed, bounded and unambiguous.
 func checkText(raw []byte) error {
@@ -270,65 +221,8 @@ func unboundedNumber(raw []byte) int {
 	return -1
 }
 
-// noLoader refuses to load anything.
-type noLoader struct{}
-
-func (noLoader) Load(string) (any, error) { return nil, fs.ErrNotExist }
-
-// compileError rewrites an error of the full validator, whose URLs a reader of
-// the schema has never seen.
-func compileError(err error) error {
-	var (
-		invalid *jsonschema.SchemaValidationError
-		pointer *jsonschema.JSONPointerNotFoundError
-		anchor  *jsonschema.AnchorNotFoundError
-		load    *jsonschema.LoadURLError
-		pattern *jsonschema.InvalidRegexError
-	)
-	out := &CompileError{Err: err}
-	switch {
-	case errors.As(err, &invalid):
-		out.Path, out.Reason = deepest(invalid.Err)
-	case errors.As(err, &pointer):
-		out.Reason = fmt.Sprintf("$ref %q points to nothing", local(pointer.URL))
-	case errors.As(err, &anchor):
-		out.Reason = fmt.Sprintf("$ref %q points to nothing", local(anchor.Reference))
-	case errors.As(err, &load):
-		out.Reason = fmt.Sprintf("$ref %q is not among the given resources, and nothing is loaded from elsewhere", local(load.URL))
-	case errors.As(err, &pattern):
-		out.Path, out.Reason = strings.TrimPrefix(local(pattern.URL), "#"), pattern.Err.Error()
-	default:
-		out.Reason = local(err.Error())
-	}
-	return out
-}
-
+// local returns a URL as a reader of the schema knows it.
 func local(url string) string {
 	url = strings.ReplaceAll(url, baseURL, "")
-	return clip(strings.ReplaceAll(url, "schema:///", ""), 256)
-}
-
-// deepest finds the most specific cause of a schema's own violation of its
-// meta-schema.
-func deepest(err error) (path, reason string) {
-	var verr *jsonschema.ValidationError
-	if !errors.As(err, &verr) {
-		return "", local(err.Error())
-	}
-	for len(verr.Causes) > 0 {
-		verr = slices.MaxFunc(verr.Causes, func(a, b *jsonschema.ValidationError) int {
-			return len(a.InstanceLocation) - len(b.InstanceLocation)
-		})
-	}
-	_, reason = describe(verr)
-	return pointer(verr.InstanceLocation), reason
-}
-
-func pointer(tokens []string) string {
-	var sb strings.Builder
-	for _, t := range tokens {
-		sb.WriteByte('/')
-		sb.WriteString(rawjson.EscapePointer(clip(t, maxName)))
-	}
-	return clip(sb.String(), 256)
+	return clip(strings.ReplaceAll(url, "schema:///", ""), maxPath)
 }

@@ -6,14 +6,11 @@
 // that passes costs no allocation. Draft 2020-12 is the default and drafts 4, 6,
 // 7 and 2019-09 are recognised by $schema.
 //
-// Keywords are checked on the bytes, save for unevaluatedProperties and
-// unevaluatedItems, whose schemas go to the full validator
-// github.com/santhosh-tekuri/jsonschema, and for $dynamicRef, $recursiveRef and
-// schemas that refer to themselves without end, which go to it whole. That
-// validator also checks schemas against their meta-schemas, and resolves
-// references, for what few schemas use; a schema of the common keywords is read
-// and checked in a tenth of the time, with the same outcome. Nothing is ever
-// loaded from a network or a file system.
+// A schema of the common keywords is read and found valid in one pass of its
+// own. Any other is checked against its meta-schema, and the references of it,
+// to ids, anchors and the given resources, are resolved; the meta-schemas of the
+// drafts are part of the package, and each is compiled when it is first needed.
+// Nothing is ever loaded from a network or a file system.
 //
 // Numbers are compared exactly, whatever their size. "format" is an annotation
 // unless [Options] says otherwise. A pattern means what ECMA-262 says; one that

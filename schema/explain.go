@@ -40,6 +40,9 @@ const (
 	kwOneOf
 	kwOneOfMany
 	kwNot
+	kwCycle
+	kwUnevaluatedItems
+	kwUnevaluatedProperties
 )
 
 func (k keyword) String() string {
@@ -48,6 +51,7 @@ func (k keyword) String() string {
 		"exclusiveMinimum", "exclusiveMaximum", "multipleOf", "minItems", "maxItems", "uniqueItems", "contains",
 		"maxContains", "required", "minProperties", "maxProperties", "propertyNames", "additionalProperties",
 		"dependentRequired", "anyOf", "oneOf", "oneOf", "not",
+		"$ref", "unevaluatedItems", "unevaluatedProperties",
 	}[k]
 }
 
@@ -99,10 +103,10 @@ func (c *checker) expected(n *node, i int, kw keyword, arg int) string {
 		return "expected one of " + n.enum.text
 	case kwConst:
 		return "expected the constant " + n.enum.text
-	case kwFalse:
+	case kwFalse, kwUnevaluatedItems, kwUnevaluatedProperties:
 		return "no value is allowed here"
 	case kwFormat:
-		return "expected the format " + quoteName(n.in.format.Name)
+		return "expected the format " + quoteName(n.in.format.name)
 	case kwRequired, kwDependentRequired:
 		return "missing required property " + quoteName(n.obj.props.list[arg].name)
 	case kwAdditional:
@@ -113,6 +117,8 @@ func (c *checker) expected(n *node, i int, kw keyword, arg int) string {
 		return fmt.Sprintf("expected a match for %s of %d alternatives, got none", oneOrMore(kw), len(n.branches(kw)))
 	case kwOneOfMany:
 		return "expected a match for exactly one alternative, got more than one"
+	case kwCycle:
+		return "the schema refers to itself without end"
 	case kwNot:
 		return "expected a value that the schema under \"not\" does not accept"
 	}
@@ -247,13 +253,16 @@ func (c *checker) failBranches(n *node, branches []*node, i, depth int, kw keywo
 }
 
 // admitted returns the types that a value must have to satisfy n, as far as its
-// own "type" and that of a schema it refers to say.
+// own "type" and values and those of a schema it refers to say.
 func (n *node) admitted() typeSet {
 	if n.never {
 		return 0
 	}
 	t := n.types
-	if n.in != nil && n.in.ref != nil {
+	if n.enum != nil {
+		t &= n.enum.types()
+	}
+	if n.in != nil && n.in.ref != nil && !n.in.cyclic {
 		t &= n.in.ref.admitted()
 	}
 	return t

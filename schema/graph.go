@@ -1,96 +1,106 @@
 package schema
 
-import (
-	"strings"
+import "math/big"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-)
+// subschema is one schema as it is written, with its references resolved: a
+// node of the graph that a reader makes of a schema's text, and that a builder
+// translates into rules over raw bytes.
+type subschema struct {
+	draft Draft
+	// home is the resource that the schema belongs to, nil in a graph without
+	// resources.
+	home *resource
 
-func compareStrings(a, b string) int { return strings.Compare(a, b) }
+	always *bool // what a schema accepts that is true, false or empty
 
-// reachable returns every schema that can be reached from root.
-func reachable(root *jsonschema.Schema) []*jsonschema.Schema {
-	seen := map[*jsonschema.Schema]bool{root: true}
-	all := []*jsonschema.Schema{root}
-	for i := 0; i < len(all); i++ {
-		for _, next := range append(sameValue(all[i]), parts(all[i])...) {
-			if next != nil && !seen[next] {
-				seen[next] = true
-				all = append(all, next)
-			}
-		}
-	}
-	return all
+	// ref is the target of $ref, and dynamic what $dynamicRef or $recursiveRef
+	// refers to.
+	ref     *subschema
+	dynamic *dynamicRef
+
+	types     typeSet // 0: any
+	enum      *[]any
+	constant  *any
+	format    *format
+	pattern   *pattern
+	minLength *int
+	maxLength *int
+
+	minimum, maximum, above, below   *big.Rat
+	minimumExcluded, maximumExcluded bool // what draft 4 says of minimum and maximum
+	multipleOf                       *big.Rat
+
+	minItems, maxItems       *int
+	uniqueItems              bool
+	prefix                   []*subschema // prefixItems, or items as a list
+	items                    *subschema   // items as one schema
+	rest                     *subschema   // additionalItems, which counts beside a list only
+	listed                   bool         // items is a list
+	contains                 *subschema
+	minContains, maxContains *int
+
+	minProperties, maxProperties *int
+	required                     []string
+	properties                   []namedSchema
+	patterns                     []patternMember
+	additional                   *subschema
+	names                        *subschema
+	dependentRequired            []dependentNames
+	dependentSchemas             []namedSchema
+
+	allOf, anyOf, oneOf []*subschema
+	not                 *subschema
+	cond, then, orElse  *subschema
+
+	unevaluatedItems, unevaluatedProperties *subschema
 }
 
-// sameValue returns the schemas that s applies to the value it is applied to.
-func sameValue(s *jsonschema.Schema) []*jsonschema.Schema {
-	out := []*jsonschema.Schema{s.Ref, s.RecursiveRef, s.Not, s.If, s.Then, s.Else}
-	if s.DynamicRef != nil {
-		out = append(out, s.DynamicRef.Ref)
+// namedSchema is a schema and the name that it stands under.
+type namedSchema struct {
+	name   string
+	schema *subschema
+}
+
+type patternMember struct {
+	re     *pattern
+	schema *subschema
+}
+
+type dependentNames struct {
+	name  string
+	needs []string
+}
+
+// dynamicRef is a reference whose target may depend on how it was reached: when
+// it floats, the outermost resource on the way that has the anchor says which.
+type dynamicRef struct {
+	initial *subschema
+	anchor  string
+	floats  bool
+}
+
+// recursiveAnchor is what $recursiveAnchor counts as a dynamic anchor of.
+const recursiveAnchor = ""
+
+// next returns the schemas that s leads to; some are nil.
+func (s *subschema) next() []*subschema {
+	out := []*subschema{
+		s.ref, s.not, s.cond, s.then, s.orElse, s.items, s.rest, s.contains, s.additional, s.names,
+		s.unevaluatedItems, s.unevaluatedProperties,
 	}
-	out = append(out, s.AllOf...)
-	out = append(out, s.AnyOf...)
-	out = append(out, s.OneOf...)
-	for _, dep := range s.DependentSchemas {
-		out = append(out, dep)
+	if s.dynamic != nil {
+		out = append(out, s.dynamic.initial)
 	}
-	for _, dep := range s.Dependencies {
-		if sub, ok := dep.(*jsonschema.Schema); ok {
-			out = append(out, sub)
+	for _, list := range [][]*subschema{s.prefix, s.allOf, s.anyOf, s.oneOf} {
+		out = append(out, list...)
+	}
+	for _, list := range [][]namedSchema{s.properties, s.dependentSchemas} {
+		for _, m := range list {
+			out = append(out, m.schema)
 		}
+	}
+	for _, p := range s.patterns {
+		out = append(out, p.schema)
 	}
 	return out
-}
-
-// parts returns the schemas that s applies to parts of its value.
-func parts(s *jsonschema.Schema) []*jsonschema.Schema {
-	out := []*jsonschema.Schema{
-		s.PropertyNames, s.UnevaluatedProperties, s.Contains, s.Items2020, s.UnevaluatedItems, s.ContentSchema,
-	}
-	for _, p := range s.Properties {
-		out = append(out, p)
-	}
-	for _, p := range s.PatternProperties {
-		out = append(out, p)
-	}
-	for _, v := range []any{s.AdditionalProperties, s.AdditionalItems, s.Items} {
-		switch v := v.(type) {
-		case *jsonschema.Schema:
-			out = append(out, v)
-		case []*jsonschema.Schema:
-			out = append(out, v...)
-		}
-	}
-	return append(out, s.PrefixItems...)
-}
-
-// hasInPlaceCycle reports whether some schema applies itself to the same value,
-// directly or by way of others, as {"$ref": "#"} does.
-func hasInPlaceCycle(all []*jsonschema.Schema) bool {
-	const open, done = 1, 2
-	state := make(map[*jsonschema.Schema]int, len(all))
-	var visit func(s *jsonschema.Schema) bool
-	visit = func(s *jsonschema.Schema) bool {
-		if s == nil || state[s] == done {
-			return false
-		}
-		if state[s] == open {
-			return true
-		}
-		state[s] = open
-		for _, next := range sameValue(s) {
-			if visit(next) {
-				return true
-			}
-		}
-		state[s] = done
-		return false
-	}
-	for _, s := range all {
-		if visit(s) {
-			return true
-		}
-	}
-	return false
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/dlclark/regexp2"
-	"github.com/santhosh-tekuri/jsonschema/v6"
 )
 
 // pattern is a compiled regular expression with the meaning that ECMA-262 gives
@@ -22,38 +21,6 @@ type pattern struct {
 // maxMatchTime bounds one match of the backtracking engine. What takes longer
 // neither matches nor fails to: the document cannot be checked.
 const maxMatchTime = 100 * time.Millisecond
-
-// An unmatchable is what MatchString panics with when it runs out of time: its
-// caller, the full validator, takes no error, and either answer could be the
-// one that lets a document pass.
-type unmatchable struct{}
-
-// String returns the pattern as the schema has it.
-func (p *pattern) String() string { return p.source }
-
-// MatchString reports whether s contains a match. It is for the full validator,
-// and whoever calls that recovers from its panic, an unmatchable.
-func (p *pattern) MatchString(s string) bool {
-	if p.linear != nil {
-		return p.linear.MatchString(s)
-	}
-	ok, err := p.back.MatchString(s)
-	if err != nil {
-		panic(unmatchable{})
-	}
-	return ok
-}
-
-// outOfTime, when deferred, ends the panic of a match and calls end.
-func outOfTime(end func()) {
-	switch v := recover().(type) {
-	case nil:
-	case unmatchable:
-		end()
-	default:
-		panic(v)
-	}
-}
 
 // backtrackUnit is how much time of the backtracking engine counts as one unit
 // of a check's budget.
@@ -73,7 +40,7 @@ func (c *checker) match(p *pattern, text []byte) bool {
 	return ok && err == nil
 }
 
-func compilePattern(source string) (jsonschema.Regexp, error) {
+func compilePattern(source string) (*pattern, error) {
 	if len(source) > maxPatternBytes {
 		return nil, fmt.Errorf("regular expression longer than %d bytes", maxPatternBytes)
 	}

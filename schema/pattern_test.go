@@ -19,7 +19,7 @@ func TestLinearPatterns(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		source := strings.Join(rapid.SliceOfN(rapid.SampledFrom(tokens), 1, 5).Draw(t, "tokens"), "")
 		re, err := compilePattern(source)
-		if err != nil || re.(*pattern).linear == nil {
+		if err != nil || re.linear == nil {
 			return
 		}
 		back, err := regexp2.Compile(backSyntax(source), regexp2.ECMAScript|regexp2.Unicode)
@@ -29,7 +29,7 @@ func TestLinearPatterns(t *testing.T) {
 		for _, text := range texts {
 			want, err := back.MatchString(text)
 			if got := re.MatchString(text); err == nil && got != want {
-				t.Fatalf("%q on %q: %v, want %v (as %q)", source, text, got, want, re.(*pattern).linear)
+				t.Fatalf("%q on %q: %v, want %v (as %q)", source, text, got, want, re.linear)
 			}
 		}
 	})

@@ -5,7 +5,7 @@ import (
 )
 
 // BenchmarkReader compares what registering a tool costs with what it would if
-// the full validator read its schema.
+// its schema was linked and checked against the meta-schema.
 func BenchmarkReader(b *testing.B) {
 	raw := []byte(benchObject)
 	b.Run("common", func(b *testing.B) {
@@ -16,10 +16,10 @@ func BenchmarkReader(b *testing.B) {
 			}
 		}
 	})
-	b.Run("full", func(b *testing.B) {
+	b.Run("linked", func(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
-			if _, err := compileFull(raw, &Options{}); err != nil {
+			if _, err := nodesOfAny(raw, &Options{}); err != nil {
 				b.Fatal(err)
 			}
 		}

@@ -114,7 +114,7 @@ func (d *drawing) inPlace(in *inPlace) {
 	if in == nil {
 		return
 	}
-	fmt.Fprintf(&d.sb, "full %v format %v composite %v ", in.full != nil, in.format != nil, in.composite)
+	fmt.Fprintf(&d.sb, "cyclic %v format %v composite %v ", in.cyclic, in.format != nil, in.composite)
 	d.list("ref", in.ref)
 	d.list("allOf", in.allOf...)
 	d.list("anyOf", in.anyOf...)
@@ -124,38 +124,37 @@ func (d *drawing) inPlace(in *inPlace) {
 	d.list("if", in.cond, in.then, in.orr)
 }
 
-// misread says how what readCommon makes of a schema differs from what the full
-// validator makes of it.
+// misread says how what readCommon makes of a schema differs from what a linker
+// makes of it, and whether the oracle takes it.
 func misread(raw []byte, opts *Options) (read bool, diff string) {
 	if checkText(raw) != nil {
 		return false, ""
 	}
-	graph, ok := readCommon(raw, opts)
+	root, ok := readCommon(raw, opts)
 	if v := survey(raw, opts); v == common && !ok || v == unusual && ok {
 		return ok, fmt.Sprintf("schema %s\nis read: %v, but survey says %d", raw, ok, v)
 	}
 	if !ok {
 		return false, ""
 	}
-	full, err := compileFull(raw, opts)
-	if err != nil {
+	if _, err := oracle(raw, opts); err != nil {
 		return true, fmt.Sprintf("schema %s\nwas read, but %v", raw, err)
 	}
-	all, want := reachable(graph), reachable(full)
-	if whole := needsWhole(want, opts); whole || hasInPlaceCycle(all) {
-		if whole != hasInPlaceCycle(all) {
-			return true, fmt.Sprintf("schema %s\nto be checked by the full validator as a whole: %v", raw, whole)
-		}
-		return true, ""
+	linked, err := nodesOfAny(raw, opts)
+	if err != nil {
+		return true, fmt.Sprintf("schema %s\nwas read, but cannot be linked: %v", raw, err)
 	}
-	a, b := draw(translate(graph, all, false)), draw(translate(full, want, false))
-	if a != b {
-		return true, fmt.Sprintf("schema %s\nread: %s\nfull: %s", raw, a, b)
+	n, err := translate(&linkedGraph{root: root})
+	if err != nil {
+		return true, err.Error()
+	}
+	if a, b := draw(n), draw(linked); a != b {
+		return true, fmt.Sprintf("schema %s\nread: %s\nlinked: %s", raw, a, b)
 	}
 	return true, ""
 }
 
-// readable are schemas that need no full validator.
+// readable are schemas that need no linker.
 var readable = []string{
 	`true`, `false`, `{}`, benchObject, `{"properties":{"schema":{"type":"string"}}}`,
 	`{"$schema":"http://json-schema.org/draft-07/schema#","type":["string","null"],"enum":["a","b"],"x-note":[1]}`,
@@ -169,7 +168,7 @@ var readable = []string{
 
 const benchObject = `{"type":"object","properties":{"id":{"type":"string","minLength":1},"list":{"type":"array","items":{"type":"integer"}}},"required":["id"],"additionalProperties":false}`
 
-// unreadable are schemas that need the full validator, most because they are
+// unreadable are schemas that need a linker, most because they are
 // not valid.
 var unreadable = []string{
 	`1`, `null`, `[]`, `{"type":7}`, `{"type":"text"}`, `{"type":[]}`, `{"type":["string","string"]}`, `{"enum":1}`, `{"required":["a","a"]}`,
@@ -186,7 +185,7 @@ func TestReader(t *testing.T) {
 	for _, raw := range readable {
 		switch read, diff := misread([]byte(raw), &Options{}); {
 		case !read:
-			t.Errorf("%s needs the full validator", raw)
+			t.Errorf("%s needs a linker", raw)
 		case diff != "":
 			t.Error(diff)
 		}
@@ -206,8 +205,8 @@ func TestReader(t *testing.T) {
 // corpusEnv names a folder of tool lists of real MCP servers, as JSON.
 const corpusEnv = "TOOLCRIB_CORPUS"
 
-// TestReaderOnRealSchemas: the schemas of real servers are read like the full
-// validator reads them, and hardly one needs it.
+// TestReaderOnRealSchemas: the schemas of real servers are read like a linker
+// reads them, and hardly one needs it.
 func TestReaderOnRealSchemas(t *testing.T) {
 	dir := os.Getenv(corpusEnv)
 	if dir == "" {
@@ -228,14 +227,14 @@ func TestReaderOnRealSchemas(t *testing.T) {
 			if all++; ok {
 				read++
 			} else if testing.Verbose() {
-				t.Logf("%s: full validator for %.300s", filepath.Base(file), raw)
+				t.Logf("%s: linker for %.300s", filepath.Base(file), raw)
 			}
 			if diff != "" {
 				t.Error(diff)
 			}
 		}
 	}
-	if t.Logf("%d of %d schemas need no full validator", read, all); read*100 < all*95 {
+	if t.Logf("%d of %d schemas need no linker", read, all); read*100 < all*95 {
 		t.Error("most schemas should not need it")
 	}
 }

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/santhosh-tekuri/jsonschema/v6"
-
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
@@ -25,19 +23,19 @@ type valueSet struct {
 }
 
 // enumOf returns the values that both enum and const allow, nil without either.
-func enumOf(s *jsonschema.Schema) *valueSet {
+func enumOf(s *subschema) *valueSet {
 	switch {
-	case s.Const != nil && s.Enum != nil:
-		allowed := newValueSet(kwEnum, s.Enum.Values)
-		only := newValueSet(kwConst, []any{*s.Const})
-		if !allowed.has(encode(*s.Const)) {
+	case s.constant != nil && s.enum != nil:
+		allowed := newValueSet(kwEnum, *s.enum)
+		only := newValueSet(kwConst, []any{*s.constant})
+		if !allowed.has(encode(*s.constant)) {
 			return newValueSet(kwEnum, nil)
 		}
 		return only
-	case s.Const != nil:
-		return newValueSet(kwConst, []any{*s.Const})
-	case s.Enum != nil:
-		return newValueSet(kwEnum, s.Enum.Values)
+	case s.constant != nil:
+		return newValueSet(kwConst, []any{*s.constant})
+	case s.enum != nil:
+		return newValueSet(kwEnum, *s.enum)
 	}
 	return nil
 }
@@ -134,6 +132,23 @@ func (s *valueSet) hasComposite(raw []byte) bool {
 	}
 	_, ok := s.complex[string(appendCanonical(nil, raw))]
 	return ok
+}
+
+// types returns the types of the values.
+func (s *valueSet) types() typeSet {
+	var t typeSet
+	for _, has := range []struct {
+		some bool
+		t    typeSet
+	}{
+		{len(s.strings) > 0, typeString}, {len(s.numbers) > 0, typeNumber | typeInteger},
+		{s.yes || s.no, typeBoolean}, {s.null, typeNull}, {s.composite, typeArray | typeObject},
+	} {
+		if has.some {
+			t |= has.t
+		}
+	}
+	return t
 }
 
 // encode writes a decoded value back, its numbers as they were.
