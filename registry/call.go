@@ -45,7 +45,7 @@ type call struct {
 
 // storeTime bounds a step of the record, which must not depend on how long a
 // caller is willing to wait.
-const storeTime = 10 * time.Second
+const storeTime = 30 * time.Second
 
 func newCall(id string, rec record, key store.Key) *call {
 	c := &call{id: id, toolset: rec.Toolset, tool: rec.Tool, key: key, rec: rec, done: make(chan struct{}), notes: make(chan note, 256),

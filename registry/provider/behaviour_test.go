@@ -572,7 +572,9 @@ func TestGrant(t *testing.T) {
 // Workers that do not announce themselves are known by the pings that they
 // acknowledge on the request stream.
 func TestUnnamedWorkers(t *testing.T) {
-	c := newCrib(t, nil)
+	opts := quick()
+	opts.StaleAfter = 4 * time.Second
+	c := newCrib(t, opts)
 	c.check(c.reg.Register(t.Context(), registry.Contract{Toolset: "plain", Tools: []registry.ToolSpec{spec("plain.read", tools.SideEffectRead)}}, registry.Grant{}))
 	s, err := c.client.Stream(t.Context(), registry.RequestStream("plain"), nil)
 	if err != nil {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -21,7 +23,13 @@ import (
 	"github.com/toolcrib/toolcrib/tools/inproc"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if os.Getenv(envURL) != "" {
+		fmt.Fprintln(os.Stderr, work())
+		os.Exit(1)
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // patience bounds each thing that the tests wait for, generously: it decides
 // only how long a failure takes.
@@ -39,9 +47,10 @@ type crib struct {
 	source *registry.Source
 }
 
-// quick has pings and their consequences come in a time that a test can wait.
+// quick has the consequences of pings come in a time that a test can wait, and
+// not so soon that a busy machine has them come of themselves.
 func quick() *registry.Options {
-	return &registry.Options{PingInterval: 100 * time.Millisecond, StaleAfter: 2 * time.Second, DrainTimeout: 5 * time.Second}
+	return &registry.Options{PingInterval: 500 * time.Millisecond, MissedPings: 6, StaleAfter: 20 * time.Second, DrainTimeout: 20 * time.Second}
 }
 
 func newCrib(t *testing.T, opts *registry.Options) *crib {

@@ -106,6 +106,8 @@ func TestSinkName(t *testing.T) {
 		if want == "" {
 			want = "provider"
 		}
+		c.add(toolset, "call", `{"type":"call","tool_use_id":"id-`+toolset+`","tool":"demo.read","payload":{}}`)
+		c.answer("id-" + toolset) // now the sink is open
 		if err := sinkOf(c, toolset, "another"); !errors.Is(err, stream.ErrConflict) {
 			t.Errorf("%s: a sink of another name: %v", toolset, err)
 		}
@@ -199,19 +201,19 @@ func TestPong(t *testing.T) {
 
 func TestPongTimeout(t *testing.T) {
 	c := newCrib(t, nil)
-	left := make(chan time.Duration, 10)
 	stuck := make(chan struct{})
 	defer close(stuck)
-	pong := func(ctx context.Context, _ string) error {
-		end, _ := ctx.Deadline()
-		select {
-		case left <- time.Until(end):
-		default:
-		}
-		<-stuck // whatever the context says
-		return nil
-	}
 	for toolset, given := range map[string]time.Duration{"usual": 0, "named": 5 * time.Second} {
+		left := make(chan time.Duration, 10)
+		pong := func(ctx context.Context, _ string) error {
+			end, _ := ctx.Deadline()
+			select {
+			case left <- time.Until(end):
+			default:
+			}
+			<-stuck // whatever the context says
+			return nil
+		}
 		c.serve(toolset, serving(echo), provider.Options{Pong: pong, PongTimeout: given})
 		want := given
 		if want == 0 {
@@ -223,9 +225,6 @@ func TestPongTimeout(t *testing.T) {
 		}
 		c.add(toolset, "call", `{"type":"call","tool_use_id":"id-`+toolset+`","tool":"demo.read","payload":{}}`)
 		c.answer("id-" + toolset)
-		for len(left) > 0 {
-			<-left
-		}
 	}
 }
 
