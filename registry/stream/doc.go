@@ -51,6 +51,7 @@
 // A backend maps the names to what it allows, and maps them back.
 //
 // All types of a backend may be used from many goroutines at once. Package
-// natsstream implements the seam on NATS JetStream, package redisstream on
+// natsstream implements the seam on NATS JetStream, with a server inside the
+// process from package natsserver, package redisstream implements it on
 // Redis, and package streamtest holds the suite that both pass.
 package stream
