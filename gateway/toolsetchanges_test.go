@@ -79,6 +79,26 @@ func TestToolsetsFollow(t *testing.T) {
 	}
 }
 
+// What an entry says of a tool counts for the toolsets that it is in, at once.
+func TestToolsetsFollowEntries(t *testing.T) {
+	const sets = "toolsets: [{name: picked, tags: [picked]}, {name: open, policy: '!(\"picked\" in tool.tags)'}]\n"
+	g := openLibrary(t, sets)
+	in := func(name string) bool {
+		ctx, err := g.WithToolset(g.LocalContext(bounded(t)), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.Contains(tools.VisibleNames(g.Catalog(), tools.FilterFrom(ctx)), "mail.send")
+	}
+	if in("picked") || !in("open") {
+		t.Error("before")
+	}
+	reload(t, g, sets+"tools: {entries: [{name: mail.send, tags: [picked]}]}")
+	if !in("picked") || in("open") {
+		t.Error("after")
+	}
+}
+
 func register(t *testing.T, g *gateway.Gateway, tool tools.Tool) {
 	t.Helper()
 	err := g.Catalog().Register(tools.ToolDescriptor{Tool: tool, Invoke: func(context.Context, json.RawMessage) (tools.ToolResult, error) {

@@ -28,8 +28,8 @@ type toolset struct {
 	name      string
 	title     string
 	about     string
-	now       atomic.Pointer[definition] // nil: the toolset is gone
-	found     *view.Watched              // what callers have found in it
+	now       atomic.Pointer[set.Toolset] // what is in it; nil: the toolset is gone
+	found     *view.Watched               // what callers have found in it
 	discovery *view.Discovery
 
 	mu    sync.Mutex
@@ -37,14 +37,11 @@ type toolset struct {
 	ended bool
 }
 
-// definition is what is in a toolset.
-type definition struct{ set *set.Toolset }
-
 // serving is a toolset and what is to be in it.
 type serving struct {
-	toolset    *toolset
-	definition *definition
-	cfg        Toolset
+	toolset *toolset
+	set     *set.Toolset
+	cfg     Toolset
 }
 
 // toolsets are those that serve, in the order of the configuration.
@@ -89,12 +86,12 @@ func (g *Gateway) planToolsets(cfg *Config) ([]serving, error) {
 		if !ok || s.cfg.Title != c.Title || s.cfg.Description != c.Description {
 			s = serving{toolset: g.newToolset(&c, cfg)}
 		}
-		if s.definition == nil || !s.cfg.same(&c) {
+		if s.set == nil || !s.cfg.same(&c) {
 			built, err := c.build(g.cat, g.policyFailed(c.Name))
 			if err != nil {
 				return nil, err
 			}
-			s.definition, s.cfg = &definition{built}, c
+			s.set, s.cfg = built, c
 		}
 		plan = append(plan, s)
 	}
@@ -132,7 +129,7 @@ func (g *Gateway) policyFailed(toolset string) func(string, error) {
 func (g *Gateway) serveToolsets(plan []serving, cfg *Config) {
 	for _, s := range plan {
 		s.toolset.discovery.Change(cfg.MCP.discovery())
-		s.toolset.now.Store(s.definition)
+		s.toolset.now.Store(s.set)
 	}
 	g.toolsets.list.Store(&plan)
 }
@@ -168,11 +165,10 @@ func (g *Gateway) closeToolsets(ctx context.Context) error {
 
 // part is what the caller on ctx has of the catalog in the toolset.
 func (t *toolset) part(ctx context.Context) tools.Part {
-	d := t.now.Load()
-	if d == nil {
-		return tools.Part{Class: "gone"}
+	if now := t.now.Load(); now != nil {
+		return now.Part(ctx)
 	}
-	return d.set.Part(ctx)
+	return tools.Part{Class: "gone"}
 }
 
 // narrow returns a context whose caller works in the toolset.

@@ -33,6 +33,7 @@ func libraryTools() []tools.Tool {
 		{Name: "lib.acme", Description: "What acme has alone.", Tags: []string{"read"}, Tenants: []string{"acme"}},
 		{Name: "lib.dump", Description: "Give a large result.", Tags: []string{"read"}, Category: "bulk"},
 		{Name: "lib.round", Description: "Send a letter about each book.", Tags: []string{"write"}},
+		{Name: "lib.relay", Description: "Give a large result of another tool.", Category: "relayed"},
 		{Name: "mail.send", Description: "Send a letter.", Tags: []string{"write"}},
 		{Name: "lib_resource_readme", Kind: tools.KindResource, SourceName: "lib://readme", Namespace: "lib", Tags: []string{"read"}},
 		{Name: "mail_resource_inbox", Kind: tools.KindResource, SourceName: "mail://inbox", Namespace: "mail"},
@@ -55,6 +56,8 @@ func runLibrary(cat tools.ToolCatalog, name string) tools.Invoker {
 		switch name {
 		case "lib.round":
 			return tools.Invoke(ctx, cat, "mail.send", nil)
+		case "lib.relay":
+			return tools.Invoke(ctx, cat, "lib.dump", nil)
 		case "lib.dump":
 			return tools.ToolResult{Content: []tools.Content{tools.TextContent(strings.Repeat("a long list of books ", 5000))}}, nil
 		}
@@ -66,8 +69,9 @@ const libraryToolsets = `
 mcp: {discovery: full, results: bounded}
 toolsets:
   - {name: reading, title: Reading, description: Look things up., tags: [read]}
-  - {name: lib, namespaces: [lib], exclude: [lib.dump]}
+  - {name: lib, namespaces: [lib], exclude: [lib.dump, lib.relay]}
   - {name: bulk, categories: [bulk]}
+  - {name: relayed, categories: [relayed]}
   - name: own
     include: ["lib*", "mail*"]
     policy: '"ops" in identity.scopes || tool.name.startsWith("lib.") && identity.tenant == "acme"'
@@ -154,8 +158,8 @@ func TestWhatIsInAToolset(t *testing.T) {
 		{"zeta zoe vault", "reading", []string{"lib.dump", "lib.search", "lib.vault"}},
 		{"zeta zoe", "lib", []string{"lib.lend", "lib.round", "lib.search"}},
 		{"acme ada vault", "lib", []string{"lib.acme", "lib.lend", "lib.round", "lib.search", "lib.vault"}},
-		{"acme ada", "own", []string{"lib.acme", "lib.dump", "lib.lend", "lib.round", "lib.search"}},
-		{"zeta zoe ops", "own", []string{"lib.dump", "lib.lend", "lib.round", "lib.search", "mail.send"}},
+		{"acme ada", "own", []string{"lib.acme", "lib.dump", "lib.lend", "lib.relay", "lib.round", "lib.search"}},
+		{"zeta zoe ops", "own", []string{"lib.dump", "lib.lend", "lib.relay", "lib.round", "lib.search", "mail.send"}},
 		{"", "bulk", []string{"lib.dump"}},
 		{"", "own", []string{}},
 	} {
@@ -399,6 +403,28 @@ func TestLargeResultsInToolsets(t *testing.T) {
 	}
 }
 
+// What a tool gives is its own in a toolset, wherever it has it from.
+func TestLargeResultsOfOtherToolsInToolsets(t *testing.T) {
+	url := behindAuth(t, openLibrary(t, libraryToolsets))
+	s := connectTo(t, url+"/mcp/relayed", "2025-11-25", headers{"Toolcrib-Session": "mine"}, nil)
+	res, err := s.CallTool(bounded(t), &mcp.CallToolParams{Name: "tool_call", Arguments: map[string]any{"name": "lib.relay"}})
+	if err != nil || res.IsError {
+		t.Fatalf("%v, %v", res, err)
+	}
+	i := slices.IndexFunc(res.Content, func(c mcp.Content) bool { _, ok := c.(*mcp.ResourceLink); return ok })
+	if i < 0 {
+		t.Fatalf("no link to the rest: %s", textOf(res))
+	}
+	link := res.Content[i].(*mcp.ResourceLink)
+	if read, err := s.ReadResource(bounded(t), &mcp.ReadResourceParams{URI: link.URI}); err != nil || !strings.Contains(read.Contents[0].Text, "a long list") {
+		t.Errorf("read %v", err)
+	}
+	bulk := connectTo(t, url+"/mcp/bulk", "2025-11-25", headers{"Toolcrib-Session": "mine"}, nil)
+	if _, err := bulk.ReadResource(bounded(t), &mcp.ReadResourceParams{URI: link.URI}); err == nil {
+		t.Error("it is read where the tool that gave it is not")
+	}
+}
+
 // A name that no toolset has tells nothing, nor does one whose tools the caller
 // does not see.
 func TestUnknownToolsets(t *testing.T) {
@@ -465,6 +491,7 @@ func TestUnknownToolsets(t *testing.T) {
 		{Name: "reading", Title: "Reading", Description: "Look things up.", Path: "/mcp/reading", Tools: 3}, // and a resource
 		{Name: "lib", Path: "/mcp/lib", Tools: 5},
 		{Name: "bulk", Path: "/mcp/bulk", Tools: 1},
+		{Name: "relayed", Path: "/mcp/relayed", Tools: 1},
 	}
 	if diff := cmp.Diff(want, resp.Toolsets); diff != "" {
 		t.Errorf("another tenant is told of %s", diff)

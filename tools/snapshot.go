@@ -22,8 +22,8 @@ type Snapshot struct {
 	classes map[string]*VisibleSet
 }
 
-// maxClasses bounds how many visibility classes a snapshot remembers. Further
-// ones are computed on each use.
+// maxClasses bounds how many visibility classes a snapshot remembers. A further
+// one takes the place of any of them, which is computed again on its next use.
 const maxClasses = 256
 
 func newSnapshot(generation uint64, tools map[string]*binding) *Snapshot {
@@ -74,9 +74,13 @@ func (s *Snapshot) Visible(filter CatalogFilter) *VisibleSet {
 	if have := s.classes[class]; have != nil {
 		return have
 	}
-	if len(s.classes) < maxClasses {
-		s.classes[class] = v
+	if len(s.classes) >= maxClasses {
+		for any := range s.classes {
+			delete(s.classes, any)
+			break
+		}
 	}
+	s.classes[class] = v
 	return v
 }
 
