@@ -54,10 +54,11 @@ func (r *Registry) invoke(ctx context.Context, ts *toolset, q *request) (tools.T
 		c.giveUp(err)
 		return tools.ToolResult{}, err
 	}
-	if err := r.send(ctx, ts, c); err != nil {
+	sent, err := r.send(ctx, ts, c)
+	if err != nil {
 		return tools.ToolResult{}, err
 	}
-	return r.await(ctx, c)
+	return r.await(ctx, c, sent)
 }
 
 // reach waits until the call can be sent to a worker that has its tool.
@@ -191,35 +192,40 @@ func (r *Registry) exit(c *call) {
 	r.discard(c)
 }
 
-// send keeps the record and puts the call on the stream, both at once. When the
-// backend is away, the call stays accepted and is sent when it is back.
-func (r *Registry) send(ctx context.Context, ts *toolset, c *call) error {
+// send keeps the record and has the call put on the stream, both at once. What
+// became of the latter comes on the channel: a worker may have answered before the
+// stream has confirmed that it is safe.
+func (r *Registry) send(ctx context.Context, ts *toolset, c *call) (<-chan error, error) {
 	message := c.rec.Message
 	c.sending()
+	sent := make(chan error, 1)
+	go func() { sent <- r.add(context.WithoutCancel(ctx), ts, message, c) }()
 	if c.recorded {
-		go c.keep(ctx, &r.ledger)
+		c.keep(ctx, &r.ledger)
 	} else {
 		close(c.kept)
 	}
-	err := r.add(ctx, ts, message, c)
-	<-c.kept
 	if c.fault != nil {
-		return unkept(c.fault)
+		return nil, unkept(c.fault)
 	}
+	return sent, nil
+}
+
+// unsent is the error of a call that the stream did not take. When the backend is
+// away there is none: the call stays accepted, and is sent when it is back.
+func (r *Registry) unsent(ctx context.Context, c *call, err error) error {
 	if err == nil || errors.Is(err, stream.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return nil
 	}
 	e := refuse(tools.ErrClassPermanent, err)
+	code := CodeUnavailable
 	if errors.Is(err, stream.ErrFull) {
+		code = CodeOverloaded
 		e.Class, e.Retryable, e.Code, e.RetryAfter = tools.ErrClassTransient, true, tools.ErrOverloaded, time.Second
-		e.Message = fmt.Sprintf("the queue of toolset %q is full", ts.name)
+		e.Message = fmt.Sprintf("the queue of toolset %q is full", c.toolset)
 	}
 	if errors.Is(err, stream.ErrTooLarge) {
 		e.Message = fmt.Sprintf("the arguments are too large for the stream, which takes %d bytes", r.client.MaxPayload())
-	}
-	code := CodeUnavailable
-	if e.Code != nil {
-		code = CodeOverloaded
 	}
 	if _, err := c.finishUnclaimed(ctx, &r.ledger, failed(c.id, &ToolError{Code: code, Class: e.Class, NotDelivered: true,
 		RetryAfterMS: e.RetryAfter.Milliseconds(), Message: e.SafeMessage()})); err != nil {
@@ -266,14 +272,19 @@ func (r *Registry) rejoin(ctx context.Context, running, c *call) (tools.ToolResu
 	if !same {
 		return tools.ToolResult{}, refuse(tools.ErrClassPermanent, errOtherBody)
 	}
-	return r.await(ctx, running)
+	return r.await(ctx, running, nil)
 }
 
 // await passes on what the worker says, until there is a result.
-func (r *Registry) await(ctx context.Context, c *call) (tools.ToolResult, error) {
+func (r *Registry) await(ctx context.Context, c *call, sent <-chan error) (tools.ToolResult, error) {
 	in := tools.CallFrom(ctx)
 	for {
 		select {
+		case err := <-sent:
+			if err := r.unsent(ctx, c, err); err != nil {
+				return tools.ToolResult{}, err
+			}
+			sent = nil
 		case n := <-c.notes:
 			n.pass(ctx, in)
 		case <-c.done:

@@ -394,7 +394,7 @@ func TestDrainInABurst(t *testing.T) {
 	leaving := c.serve("demo", book, provider.Options{})
 	c.up("demo", 2)
 	const n = 400
-	out := c.calls(n, "demo.write")
+	out := c.callsFor(registry.Wait(caller(t)), n, "demo.write")
 	for i := range n {
 		if i == n/8 {
 			c.check(leaving())

@@ -38,7 +38,7 @@ const patience = 30 * time.Second
 // crib is a stream server, a store, a registry on both, and a catalog of the
 // workers' tools.
 type crib struct {
-	t      *testing.T
+	t      testing.TB
 	server *natsserver.Server
 	client stream.Client
 	store  store.Store
@@ -53,7 +53,7 @@ func quick() *registry.Options {
 	return &registry.Options{PingInterval: 500 * time.Millisecond, MissedPings: 6, StaleAfter: 20 * time.Second, DrainTimeout: 20 * time.Second}
 }
 
-func newCrib(t *testing.T, opts *registry.Options) *crib {
+func newCrib(t testing.TB, opts *registry.Options) *crib {
 	t.Helper()
 	c := &crib{t: t}
 	var err error
@@ -149,7 +149,7 @@ func (c *crib) serve(toolset string, h provider.Handler, opts provider.Options) 
 }
 
 // await waits until a condition holds.
-func await(t *testing.T, what string, holds func() bool) {
+func await(t testing.TB, what string, holds func() bool) {
 	t.Helper()
 	limit := time.After(patience)
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -181,7 +181,7 @@ func (c *crib) live(toolset string) int {
 	return n
 }
 
-func caller(t *testing.T) context.Context {
+func caller(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	t.Cleanup(cancel)

@@ -258,9 +258,10 @@ type outcome struct {
 }
 
 // calls makes n calls at once and returns where their outcomes come.
-func (c *crib) calls(n int, tool string) <-chan outcome {
+func (c *crib) calls(n int, tool string) <-chan outcome { return c.callsFor(caller(c.t), n, tool) }
+
+func (c *crib) callsFor(ctx context.Context, n int, tool string) <-chan outcome {
 	out := make(chan outcome, n)
-	ctx := caller(c.t)
 	for i := range n {
 		go func() {
 			res, err := c.call(ctx, tool, fmt.Sprintf(`{"n":%d}`, i))
