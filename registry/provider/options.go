@@ -51,7 +51,7 @@ const (
 	// MaxQueuedToolCalls.
 	DefaultQueueFactor   = 64
 	DefaultDrainTimeout  = 30 * time.Second
-	DefaultMaxDeliveries = 5
+	DefaultMaxDeliveries = 10
 )
 
 // Options configure Serve. Pong is required; every other field has a default.
@@ -96,7 +96,7 @@ type Options struct {
 	// the calls that it runs. Zero means 30 seconds.
 	DrainTimeout time.Duration
 	// MaxDeliveries is how many workers may try a call before it is given up as
-	// a dead letter, which answers its caller. Zero means 5.
+	// a dead letter, which answers its caller. Zero means 10.
 	MaxDeliveries int
 }
 
