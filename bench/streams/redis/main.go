@@ -93,20 +93,25 @@ func measure(ctx context.Context, o *options, which int) (round, error) {
 	if err != nil {
 		return round{}, err
 	}
+	r, err := withWorker(ctx, o, which, p)
+	return r, errors.Join(err, p.close())
+}
+
+// withWorker makes the calls while a worker runs.
+func withWorker(ctx context.Context, o *options, which int, p program) (round, error) {
 	worker := exec.Command(os.Args[0], "-worker", programs[which].name, "-url", o.url, "-inflight", fmt.Sprint(o.inflight))
 	worker.Stderr = os.Stderr
 	if err := worker.Start(); err != nil {
-		return round{}, errors.Join(err, p.close())
+		return round{}, err
 	}
 	defer func() {
 		_ = worker.Process.Kill()
-		_ = worker.Wait()
+		_ = worker.Wait() // It was killed.
 	}()
 	if _, err := many(ctx, p, o.inflight, max(o.calls/20, o.inflight)); err != nil { // warms up
-		return round{}, errors.Join(err, p.close())
+		return round{}, err
 	}
-	r, err := many(ctx, p, o.inflight, o.calls)
-	return r, errors.Join(err, p.close())
+	return many(ctx, p, o.inflight, o.calls)
 }
 
 // many makes calls, a number of them at a time.

@@ -57,8 +57,7 @@ func newClient(settings *redis.Options, o *Options) *Client {
 		settings: settings, maxPayload: o.maxPayload(), log: o.logger(), scripts: newScripts(),
 		channels: channelsOf(settings.DB), id: newID(), open: map[closer]struct{}{},
 	}
-	c.settings.OnConnect = c.scripts.load
-	c.redis = redis.NewClient(c.settings)
+	c.redis = c.connect(stream.DefaultLease, c.scripts.load)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	c.commands, c.posts = newPipe(c.ctx, c.redis, c.log), newPipe(c.ctx, c.redis, c.log)
 	c.hub = newHub(c.ctx, c.redis, c.log)
@@ -145,15 +144,22 @@ func (c *Client) checkSend(what, name string, payload []byte) error {
 	return nil
 }
 
+// connect makes a client whose connections notice within a lease that the other side is gone.
+func (c *Client) connect(lease time.Duration, onConnect func(context.Context, *redis.Conn) error) *redis.Client {
+	settings := *c.settings
+	settings.OnConnect = onConnect
+	settings.Dialer = dialer(settings.TLSConfig, keepAlive(lease))
+	settings.TLSConfig = nil // It is the dialer's.
+	return redis.NewClient(&settings)
+}
+
 // reader makes a client of its own for reads that block, so that closing it ends them. The returned number is that of
 // its connection on the server.
-func (c *Client) reader() (*redis.Client, *atomic.Int64) {
-	settings := *c.settings
+func (c *Client) reader(lease time.Duration) (*redis.Client, *atomic.Int64) {
 	var number atomic.Int64
-	settings.OnConnect = func(ctx context.Context, conn *redis.Conn) error {
+	return c.connect(lease, func(ctx context.Context, conn *redis.Conn) error {
 		id, err := conn.ClientID(ctx).Result()
 		number.Store(id)
 		return err
-	}
-	return redis.NewClient(&settings), &number
+	}), &number
 }

@@ -140,8 +140,6 @@ func (o *Options) tune(r *redis.Options) {
 	r.ReadTimeout, r.WriteTimeout = readTimeout, writeTimeout
 	r.PoolSize = 16
 	r.PipelinePoolSize = -1
-	r.Dialer = dialer(r.TLSConfig)
-	r.TLSConfig = nil
 }
 
 func (o *Options) authenticate(r *redis.Options, user *url.Userinfo) error {

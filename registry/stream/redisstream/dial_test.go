@@ -137,3 +137,47 @@ func TestTLSConfigIsKept(t *testing.T) {
 		t.Errorf("the caller's configuration was changed: %q", config.ServerName)
 	}
 }
+
+// The permissions that docs/design/streams.md names are enough; a server that may not be asked what it is, is believed.
+func TestUserWithLimits(t *testing.T) {
+	server := peertest.StartRedis(t, nil)
+	operator := observe(t, server)
+	for _, tt := range []struct{ name, info string }{{"may ask", "+info"}, {"may not ask", "-info"}} {
+		t.Run(tt.name, func(t *testing.T) {
+			err := operator.Do(t.Context(), "ACL", "SETUSER", "worker", "reset", "on", ">"+secret, "~pulse:stream:*", "~{pulse:stream:*",
+				"&toolcrib:*", "+@stream", "+@hash", "+@sortedset", "+@scripting", "+@pubsub", "+@connection",
+				"+del", "+exists", "+pexpire", "+pttl", "+time", tt.info).Err()
+			if err != nil {
+				t.Fatal(err)
+			}
+			c, err := redisstream.Dial(peertest.Bounded(t), "redis://"+server.Addr(), &redisstream.Options{User: "worker", Password: secret})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			roundTrip(t, c)
+			s := open(t, c, "limits", nil)
+			sink := openSink(t, s, "provider", nil)
+			defer sink.Close()
+			if _, err := s.Add(t.Context(), "call", nil); err != nil {
+				t.Fatal(err)
+			}
+			event := receive(t, sink)
+			if err := errors.Join(event.Extend(t.Context()), event.Nack(t.Context(), 0)); err != nil {
+				t.Fatal(err)
+			}
+			event = receive(t, sink)
+			if event.Deliveries != 2 {
+				t.Errorf("delivery %d", event.Deliveries)
+			}
+			ack(t, event)
+			answer := open(t, c, "result:1", &stream.Options{TTL: time.Minute})
+			if _, err := answer.Add(t.Context(), "result", nil); err != nil {
+				t.Error(err)
+			}
+			if err := errors.Join(s.RemoveSink(t.Context(), "provider"), s.Destroy(t.Context())); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}

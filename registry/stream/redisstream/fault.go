@@ -1,7 +1,6 @@
 package redisstream
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -80,8 +79,9 @@ func refusal(err error) error {
 	if err == nil || errors.Is(err, redis.Nil) {
 		return nil
 	}
-	if errors.Is(err, stream.ErrUnavailable) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, stream.ErrClosed) {
-		return err
+	var refused redis.Error
+	if errors.As(err, &refused) {
+		return fmt.Errorf("redisstream: Redis refused: %w", err)
 	}
-	return fmt.Errorf("redisstream: Redis refused: %w", err)
+	return err
 }

@@ -18,8 +18,12 @@ const (
 	closeTimeout = 5 * time.Second
 )
 
-// keepAlive notices a connection whose other side is gone within 25 seconds, which is less than the usual lease.
-var keepAlive = net.KeepAliveConfig{Enable: true, Idle: 10 * time.Second, Interval: 5 * time.Second, Count: 3}
+// keepAlive notices a connection whose other side is gone in less than a lease; for a lease over 30 seconds in 25 seconds,
+// for one under 6 in 5. So what was delivered over a link that was cut for longer than a lease does not arrive late.
+func keepAlive(lease time.Duration) net.KeepAliveConfig {
+	step := min(max(lease/6, time.Second), 5*time.Second).Truncate(time.Second)
+	return net.KeepAliveConfig{Enable: true, Idle: 2 * step, Interval: step, Count: 3}
+}
 
 // dialError is the failure to connect: what was to be sent was not.
 type dialError struct{ cause error }
@@ -30,8 +34,8 @@ func (e *dialError) Unwrap() error { return e.cause }
 // dialer makes connections for go-redis. It returns no error: where it cannot connect, the connection is one on which
 // everything fails with a dialError. To go-redis itself a failure is a reason to log, to wait, and to try on its own;
 // here whoever wanted to connect decides.
-func dialer(config *tls.Config) func(ctx context.Context, network, addr string) (net.Conn, error) {
-	plain := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: keepAlive}
+func dialer(config *tls.Config, alive net.KeepAliveConfig) func(ctx context.Context, network, addr string) (net.Conn, error) {
+	plain := &net.Dialer{Timeout: dialTimeout, KeepAliveConfig: alive}
 	return func(ctx context.Context, network, addr string) (net.Conn, error) {
 		conn, err := plain.DialContext(ctx, network, addr)
 		if err != nil {

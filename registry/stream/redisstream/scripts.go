@@ -55,9 +55,6 @@ func (s script) call(k keys, args ...any) *command {
 	return &command{args: append(head, args...), text: s.text, waits: true}
 }
 
-// returned is the consumer that owns what was given back. It never reads.
-const returned = "returned"
-
 // Bounds of the work of one script.
 const (
 	scanned   = 1000 // entries of one consumer that a sweep looks at
@@ -166,7 +163,7 @@ if #pending == 0 or pending[1][2] ~= ARGV[2] then return 0 end
 return #redis.call('XCLAIM', KEYS[1], ARGV[1], ARGV[2], 0, ARGV[3], 'JUSTID')
 `
 
-// giveBackScript gives entries back that a consumer has. ARGV: the sink, the consumer, the delay in ms, the channel on
+// giveBackScript gives entries back that a consumer has, to the consumer "returned", which never reads. ARGV: the sink, the consumer, the delay in ms, the channel on
 // which the other workers are told, 1 for entries that nobody has seen, whose delivery then does not count, and the
 // entries. It returns how many entries went back.
 const giveBackScript = `

@@ -77,7 +77,7 @@ func (q *queue) Sink(ctx context.Context, name string, opts *stream.SinkOptions)
 		s.cancel()
 		return nil, err
 	}
-	reader, number := q.client.reader()
+	reader, number := q.client.reader(s.lease)
 	s.reader, s.number = reader, number.Load
 	s.wake = &ear{name: q.client.channels.wake(q.name), hear: s.hearDue}
 	q.client.hub.add(s.wake)
@@ -343,7 +343,7 @@ func (s *sink) leave() {
 // pending lists the entries that Redis says this consumer has, but for those whose lease has is true for.
 func (s *sink) pending(ctx context.Context, has func(*lease) bool) ([]any, error) {
 	value, err := s.queue.client.commands.do(ctx, &command{
-		args: []any{"XPENDING", s.queue.keys.stream, s.group, "-", "+", scanned, s.consumer}, waits: true, again: true,
+		args: []any{"XPENDING", s.queue.keys.stream, s.group, "-", "+", max(scanned, s.options.InFlight), s.consumer}, waits: true, again: true,
 	})
 	if err != nil {
 		return nil, err
