@@ -114,6 +114,17 @@ func (c *Client) Toolsets(ctx context.Context) (*ToolsetsResponse, error) {
 	return ask[ToolsetsResponse](ctx, c, "/v1/toolsets/list", struct{}{})
 }
 
+// Workers returns the toolsets that workers serve, as far as the caller may know of
+// them.
+func (c *Client) Workers(ctx context.Context) (*WorkersResponse, error) {
+	return ask[WorkersResponse](ctx, c, "/v1/workers/list", struct{}{})
+}
+
+// ForgetWorkers removes a toolset that no worker serves any more.
+func (c *Client) ForgetWorkers(ctx context.Context, toolset string) (*ForgottenResponse, error) {
+	return ask[ForgottenResponse](ctx, c, "/v1/workers/forget", map[string]string{"name": toolset})
+}
+
 // Call runs a tool.
 func (c *Client) Call(ctx context.Context, req CallRequest) (*CallResponse, error) {
 	accept := "application/json"

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/toolcrib/toolcrib/artifacts"
+	"github.com/toolcrib/toolcrib/registry"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -36,6 +37,12 @@ type Options struct {
 	// Toolsets returns the toolsets that the caller may know of. Nil means that
 	// there are none.
 	Toolsets func(context.Context) []Toolset
+	// Workers returns the toolsets that workers serve, as far as the caller may
+	// know of them. Nil means that there are none.
+	Workers func(context.Context) []registry.ToolsetState
+	// ForgetWorkers removes a toolset that no worker serves, for a caller who may.
+	// Nil means that there are none.
+	ForgetWorkers func(ctx context.Context, toolset string) error
 	// Composed knows the skills and flows. Nil means that there are none.
 	Composed Composed
 	// Approval returns what becomes of the calls of a tool before they run, as
@@ -99,6 +106,8 @@ func New(cat tools.LiveCatalog, opts *Options) *Server {
 		"/v1/flows/runs":       answer(decodeRuns, s.FlowRuns),
 		"/v1/flows/run":        answer(decodeRun, s.FlowRun),
 		"/v1/flows/cancel":     answer(decodeRun, s.CancelRun),
+		"/v1/workers/list":     answer(decodeNothing, func(ctx context.Context, _ struct{}) (*WorkersResponse, error) { return s.Workers(ctx) }),
+		"/v1/workers/forget":   answer(decodeName, s.ForgetWorkers),
 		"/v1/sources/list":     answer(decodeNothing, func(ctx context.Context, _ struct{}) (*SourcesResponse, error) { return s.Sources(ctx) }),
 	}
 	return s

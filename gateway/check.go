@@ -31,6 +31,7 @@ func (c *Config) check() ConfigErrors {
 	k.oauth(t)
 	k.sourceNames(t)
 	k.toolsets(c.Toolsets)
+	k.workers(c.Workers)
 	k.builtIns(t.BuiltIn)
 	if c.Artifacts.TTL > Duration(artifacts.DefaultMaxTTL) {
 		k.fault("artifacts.ttl", "is too large", "at most 720h")

@@ -30,8 +30,10 @@ type Config struct {
 	MCP            MCP       `yaml:"mcp" doc:"The MCP entrance."`
 	Search         Search    `yaml:"search" doc:"How tools are found."`
 	Artifacts      Artifacts `yaml:"artifacts" doc:"Large results."`
-	Planner        Planner   `yaml:"planner" doc:"How a model's turn is run."`
-	Limits         Limits    `yaml:"limits" doc:"Bounds of time and size."`
+	// Workers, when not nil, has tools run by worker processes.
+	Workers *Workers `yaml:"workers" doc:"Tools that run in worker processes, which are reached over streams."`
+	Planner Planner  `yaml:"planner" doc:"How a model's turn is run."`
+	Limits  Limits   `yaml:"limits" doc:"Bounds of time and size."`
 
 	file   string         // as given to Load or Parse
 	dir    string         // where relative paths start

@@ -121,15 +121,17 @@ func (g *Gateway) LocalAPI() *api.Server { return api.New(g.cat, g.apiOptions())
 
 func (g *Gateway) apiOptions() *api.Options {
 	return &api.Options{
-		Sources:      g.apiSources,
-		Unmatched:    g.apiUnmatched,
-		Toolsets:     g.apiToolsets,
-		Composed:     apiComposed{g},
-		Approval:     g.approval,
-		Search:       g.apiSearch,
-		Artifacts:    g.kept,
-		Bounder:      g.bounder(),
-		MaxBodyBytes: g.config().Limits.MaxMessageBytes,
+		Sources:       g.apiSources,
+		Unmatched:     g.apiUnmatched,
+		Toolsets:      g.apiToolsets,
+		Composed:      apiComposed{g},
+		Workers:       g.apiWorkers,
+		ForgetWorkers: g.apiForgetWorkers,
+		Approval:      g.approval,
+		Search:        g.apiSearch,
+		Artifacts:     g.kept,
+		Bounder:       g.bounder(),
+		MaxBodyBytes:  g.config().Limits.MaxMessageBytes,
 	}
 }
 

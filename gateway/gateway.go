@@ -21,6 +21,7 @@ import (
 	"github.com/toolcrib/toolcrib/events"
 	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/mcpserver"
+	"github.com/toolcrib/toolcrib/registry"
 	"github.com/toolcrib/toolcrib/skill"
 	"github.com/toolcrib/toolcrib/store"
 	"github.com/toolcrib/toolcrib/store/sqlstore"
@@ -60,6 +61,11 @@ type Options struct {
 	// its descendants that lose theirs, so it is for programs that start no
 	// process in another session themselves.
 	Adopts bool
+
+	// Joins reaches workers over the stream server that another process of the
+	// same data folder runs, and never runs one, for programs that make a few
+	// calls and end.
+	Joins bool
 
 	broker   *auth.Broker     // of the tokens of sources; Open makes it
 	instance string           // the gateway's name in handshakes; Open makes it
@@ -102,6 +108,7 @@ type Gateway struct {
 	api       *api.Server
 	calls     *gate
 	waiting   *waiting
+	workers   *workers      // nil when none are wanted
 	timeout   time.Duration // of one attempt to reach a source
 
 	life     context.Context // ends when sources that were replaced must
@@ -144,7 +151,7 @@ func Open(ctx context.Context, cfg *Config, opts *Options) (*Gateway, error) {
 	g.life, g.end = context.WithCancel(context.Background())
 	g.waiting = newWaiting(g.log)
 	openData := func() error { return g.openData(ctx) }
-	for _, step := range []func() error{ctx.Err, openData, g.openCatalog, g.registerTools} {
+	for _, step := range []func() error{ctx.Err, openData, g.openCatalog, g.registerTools, g.openWorkers} {
 		if err := step(); err != nil {
 			g.end()
 			return nil, errors.Join(err, g.closeStore())
@@ -156,7 +163,7 @@ func Open(ctx context.Context, cfg *Config, opts *Options) (*Gateway, error) {
 	}
 	g.openEntrances()
 	g.expect(cfg.Tools.Entries)
-	g.startAll(specs)
+	g.startAll(append(specs, g.workers.specs()...))
 	return g, nil
 }
 
@@ -218,7 +225,7 @@ const storeFile = "toolcrib.db"
 
 // closeStore ends the use of the store, once nothing needs it any more.
 func (g *Gateway) closeStore() error {
-	err := g.closeArtifacts()
+	err := errors.Join(g.closeArtifacts(), g.workers.close())
 	if g.stored != nil {
 		err = errors.Join(err, g.stored.Close(context.Background()))
 	}
@@ -232,11 +239,12 @@ func (g *Gateway) closeStore() error {
 }
 
 func (g *Gateway) openCatalog() error {
-	registry, err := events.NewRegistry(slices.Concat(tools.EventDefinitions(), turn.EventDefinitions(), skill.EventDefinitions(), flow.EventDefinitions())...)
+	known, err := events.NewRegistry(slices.Concat(tools.EventDefinitions(), turn.EventDefinitions(), skill.EventDefinitions(), flow.EventDefinitions(),
+		registry.EventDefinitions())...)
 	if err != nil {
 		return fmt.Errorf("gateway: %w", err)
 	}
-	g.bus = events.NewBus(registry)
+	g.bus = events.NewBus(known)
 	g.index = g.newIndex()
 	cat, ok := tools.NewCatalog(
 		tools.WithEvents(g.bus),
@@ -294,7 +302,8 @@ func (g *Gateway) admit(next tools.Invoker) tools.Invoker {
 // start begins to supervise a source. The tools of before, which may be nil,
 // serve until an attempt succeeds.
 func (g *Gateway) start(spec sourceSpec, before *source) *source {
-	s := &source{spec: spec, cat: g.cat, log: g.log, timeout: g.timeout, swapped: g.attempted, retire: g.retire, before: before}
+	s := &source{spec: spec, cat: g.cat, log: g.log, timeout: g.timeout, retire: g.retire, before: before}
+	s.swapped = func() { g.attempted(s) }
 	s.begin()
 	return s
 }

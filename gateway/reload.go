@@ -47,9 +47,9 @@ func (g *Gateway) Reload(ctx context.Context, cfg *Config) error {
 	}
 	g.endToolsets(served, plan)
 	g.noteRestart(before, cfg)
-	g.reloadSources(specs, cfg)
+	g.reloadSources(append(specs, g.workers.specs()...), cfg)
 	g.expect(cfg.Tools.Entries)
-	g.attempted()
+	g.attempted(nil)
 	return nil
 }
 
@@ -107,7 +107,7 @@ func (g *Gateway) noteRestart(before, after *Config) {
 // startKeys are the values that are used when the gateway is opened.
 func startKeys(c *Config) map[string]any {
 	return map[string]any{
-		"listen": c.Listen, "data_dir": c.DataDir, "limits": c.Limits,
+		"listen": c.Listen, "data_dir": c.DataDir, "limits": c.Limits, "workers": c.Workers,
 		"allowed_hosts": strings.Join(c.AllowedHosts, ","), "allowed_origins": strings.Join(c.AllowedOrigins, ","),
 	}
 }

@@ -65,7 +65,7 @@ toolset,
 	root.AddCommand(
 		a.serveCommand(), a.mcpCommand(), a.listCommand(), a.searchCommand(), a.describeCommand(), a.callCommand(),
 		a.artifactsCommand(), a.exportCommand(),
-		a.sourcesCommand(), a.toolsetsCommand(), a.skillsCommand(), a.flowsCommand(), a.validateCommand(), a.configCommand(), a.versionCommand(), a.demoCommand(),
+		a.sourcesCommand(), a.workerCommand(), a.workersCommand(), a.toolsetsCommand(), a.skillsCommand(), a.flowsCommand(), a.validateCommand(), a.configCommand(), a.versionCommand(), a.demoCommand(),
 	)
 	return root
 }

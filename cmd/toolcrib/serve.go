@@ -171,9 +171,24 @@ func (s *service) announce(ctx context.Context) {
 			s.logger.Warn("the source has not answered yet", "source", row.Name, "kind", row.Kind)
 		}
 	}
+	s.announceWorkers()
 	if s.plan.demo != nil {
 		list := s.gateway.Catalog().List(tools.FilterFrom(s.gateway.LocalContext(ctx)))
 		fmt.Fprint(s.out, banner(list, s.url))
+	}
+}
+
+// announceWorkers says how to start a worker.
+func (s *service) announceWorkers() {
+	at, ok := s.gateway.WorkersAddress()
+	switch {
+	case !ok || at.URL == "":
+	case at.Elsewhere:
+		fmt.Fprintf(s.out, "workers: %s worker --toolset NAME --connect %s (-c FILE | -- COMMAND ARGS...), with the login of the stream server\n", program(), at.URL)
+	case at.TokenFile == "":
+		fmt.Fprintf(s.out, "workers: %s worker --toolset NAME --connect %s (-c FILE | -- COMMAND ARGS...), with workers.token in %s\n", program(), at.URL, workersTokenEnv)
+	default:
+		fmt.Fprintf(s.out, "workers: %s worker --toolset NAME --connect %s --token-file %s (-c FILE | -- COMMAND ARGS...)\n", program(), at.URL, quoted(at.TokenFile))
 	}
 }
 

@@ -50,6 +50,8 @@ type crib interface {
 	Call(context.Context, api.CallRequest) (*api.CallResponse, error)
 	Sources(context.Context) (*api.SourcesResponse, error)
 	Toolsets(context.Context) (*api.ToolsetsResponse, error)
+	Workers(context.Context) (*api.WorkersResponse, error)
+	ForgetWorkers(ctx context.Context, toolset string) (*api.ForgottenResponse, error)
 	compositions
 	ListArtifacts(context.Context, api.ArtifactsRequest) (*api.ArtifactsResponse, error)
 	GetArtifact(context.Context, string) (*artifacts.Info, error)
@@ -166,7 +168,7 @@ func (a *app) openConfig(ctx context.Context, file string, t *target, tool strin
 	if err != nil {
 		return nil, err
 	}
-	g, err := gateway.Open(ctx, cfg, &gateway.Options{Logger: logger, Version: buildVersion()})
+	g, err := gateway.Open(ctx, cfg, &gateway.Options{Logger: logger, Version: buildVersion(), Joins: true})
 	if err != nil {
 		return nil, err
 	}

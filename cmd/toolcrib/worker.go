@@ -1,0 +1,314 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolcrib/toolcrib/events"
+	"github.com/toolcrib/toolcrib/gateway"
+	"github.com/toolcrib/toolcrib/registry"
+	"github.com/toolcrib/toolcrib/registry/provider"
+	"github.com/toolcrib/toolcrib/registry/stream"
+	"github.com/toolcrib/toolcrib/registry/stream/connect"
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// The variables of a worker's environment that hold what must not stand in a
+// command line.
+const (
+	workersURLEnv   = "TOOLCRIB_WORKERS_URL"
+	workersTokenEnv = "TOOLCRIB_WORKERS_TOKEN"
+	passwordEnv     = "TOOLCRIB_WORKERS_PASSWORD"
+	toolsetKeyEnv   = "TOOLCRIB_TOOLSET_KEY"
+)
+
+// workerFlags are the flags of worker.
+type workerFlags struct {
+	toolset, url  string
+	config        string
+	openapi       string
+	prefix        string
+	env           []string
+	keyFile       string
+	login         connect.Options
+	options       provider.Options
+	concurrency   int
+	connectWithin time.Duration
+}
+
+func (a *app) workerCommand() *cobra.Command {
+	var f workerFlags
+	cmd := &cobra.Command{
+		Use:   "worker --toolset NAME (-c FILE | --openapi DOCUMENT | -- COMMAND [ARG...])",
+		Short: "Serve tools to a gateway from a process of their own",
+		Long: `Serve a toolset to the gateways that share a stream server: the tools of an MCP
+server that this program starts and speaks to over stdin and stdout, of an OpenAPI
+document, or of a configuration with any sources. Start as many as the load needs:
+they share the calls.
+
+` + "`toolcrib serve`" + ` with workers in its configuration prints the address and the file
+with the token. What must not stand in a command line is read from the environment:
+` + workersTokenEnv + `, ` + passwordEnv + ` and ` + toolsetKeyEnv + `.
+
+SIGTERM and SIGINT let the calls that run finish within --drain-timeout, and give
+back those that wait.`,
+		Example: `  toolcrib worker --toolset notes --token-file data/streams/token -- npx @modelcontextprotocol/server-memory
+  toolcrib worker --toolset shop --connect rediss://redis.example:6379 -c shop.yaml`,
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error { return a.work(cmd.Context(), &f, args) },
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&f.toolset, "toolset", "", "name of the toolset")
+	flags.StringVar(&f.url, "connect", "", "address of the stream server: nats://, tls://, redis:// or rediss:// (default $"+workersURLEnv+", or nats://"+gateway.DefaultWorkersListen+")")
+	flags.StringVarP(&f.config, "config", "c", "", "configuration whose sources are served")
+	flags.StringVar(&f.openapi, "openapi", "", "file or URL of an OpenAPI document whose operations are served")
+	flags.StringVar(&f.prefix, "prefix", "", "what stands before the tools' names, or none (default the toolset's name and an underscore)")
+	flags.StringArrayVar(&f.env, "env", nil, "name of a variable that COMMAND gets, beside PATH, HOME, LANG and TMPDIR; may be repeated")
+	flags.StringVar(&f.login.TokenFile, "token-file", "", "file with the token of the stream server")
+	flags.StringVar(&f.login.User, "user", "", "user at the stream server")
+	flags.StringVar(&f.login.PasswordFile, "password-file", "", "file with that user's password")
+	flags.StringVar(&f.login.CredentialsFile, "credentials-file", "", "file with a JWT and its key, for NATS")
+	flags.StringVar(&f.login.NKeyFile, "nkey-file", "", "file with the seed of an nkey, for NATS")
+	flags.StringVar(&f.login.CAFile, "ca-file", "", "certificates of those who may sign the stream server's")
+	flags.StringVar(&f.login.CertFile, "cert-file", "", "certificate of this worker")
+	flags.StringVar(&f.login.KeyFile, "key-file", "", "key of that certificate")
+	flags.StringVar(&f.options.Namespace, "namespace", "", "namespace of the gateways (default \""+registry.DefaultNamespace+"\")")
+	flags.StringVar(&f.keyFile, "toolset-key-file", "", "file with the toolset's key, where gateways demand one")
+	flags.IntVar(&f.options.MaxConcurrentToolCalls, "concurrency", provider.DefaultMaxConcurrentToolCalls, "calls that run at once")
+	flags.IntVar(&f.options.MaxQueuedToolCalls, "queue", 0, "calls that wait in this worker (default 64 times those that run)")
+	flags.DurationVar(&f.options.DrainTimeout, "drain-timeout", provider.DefaultDrainTimeout, "how long calls that run may take after SIGTERM")
+	flags.DurationVar(&f.connectWithin, "connect-timeout", time.Minute, "how long to try to reach the stream server")
+	for _, file := range []string{"config", "openapi", "token-file", "password-file", "credentials-file", "nkey-file", "ca-file", "cert-file", "key-file", "toolset-key-file"} {
+		_ = cmd.MarkFlagFilename(file)
+	}
+	return cmd
+}
+
+// complete checks the flags and reads what they and the environment refer to.
+func (f *workerFlags) complete(args []string) error {
+	given := 0
+	for _, is := range []bool{f.config != "", f.openapi != "", len(args) > 0} {
+		if is {
+			given++
+		}
+	}
+	if err := registry.CheckToolset(f.toolset); err != nil {
+		return usageError{fmt.Errorf("--toolset: %w", err)}
+	}
+	if given != 1 {
+		return usageError{errors.New("expected what to serve: -c FILE, --openapi DOCUMENT or -- COMMAND, and one of them alone")}
+	}
+	if f.options.MaxConcurrentToolCalls < 1 || f.options.MaxQueuedToolCalls < 0 {
+		return usageError{errors.New("--concurrency must be at least 1, and --queue not negative")}
+	}
+	f.url = cmp.Or(f.url, os.Getenv(workersURLEnv), "nats://"+gateway.DefaultWorkersListen)
+	f.login.Name = "toolcrib worker " + f.toolset
+	if f.login.TokenFile == "" {
+		f.login.Token = os.Getenv(workersTokenEnv)
+	}
+	if f.login.PasswordFile == "" {
+		f.login.Password = os.Getenv(passwordEnv)
+	}
+	if err := connect.Check(f.url, &f.login); err != nil {
+		return usageError{fmt.Errorf("--connect: %w", err)}
+	}
+	return f.readKey()
+}
+
+func (f *workerFlags) readKey() error {
+	key := os.Getenv(toolsetKeyEnv)
+	if f.keyFile != "" {
+		text, err := os.ReadFile(f.keyFile)
+		if err != nil {
+			return fmt.Errorf("--toolset-key-file: %w", err)
+		}
+		key = string(text)
+	}
+	if key = strings.TrimRight(key, "\r\n"); key != "" {
+		f.options.Key = []byte(key)
+	}
+	return nil
+}
+
+// configuration is of what is served.
+func (f *workerFlags) configuration(args []string) (*gateway.Config, error) {
+	if f.config != "" {
+		cfg, err := gateway.Load(f.config)
+		if err == nil && cfg.Workers != nil {
+			cfg.Workers = nil // this is a worker itself
+		}
+		return cfg, err
+	}
+	cfg := &gateway.Config{}
+	if f.openapi != "" {
+		cfg.Tools.OpenAPI = []gateway.OpenAPI{{Name: f.toolset, Document: f.openapi, Prefix: f.prefix}}
+		return cfg, nil
+	}
+	env := map[string]string{}
+	for _, name := range f.env {
+		if strings.ContainsRune(name, '=') {
+			return nil, usageError{errors.New("--env: expected the name of a variable of this process, without a value")}
+		}
+		env[name] = "${" + name + "}"
+	}
+	cfg.Tools.MCPServers = []gateway.MCPServer{{Name: f.toolset, Command: args, Env: env, Prefix: f.prefix}}
+	return cfg, nil
+}
+
+func (a *app) work(ctx context.Context, f *workerFlags, args []string) error {
+	logger, err := a.logger(slog.LevelInfo)
+	if err != nil {
+		return err
+	}
+	if err := f.complete(args); err != nil {
+		return err
+	}
+	cfg, err := f.configuration(args)
+	if err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	g, err := gateway.Open(ctx, cfg, &gateway.Options{Logger: logger, Version: buildVersion(), Adopts: true})
+	if err != nil {
+		return err
+	}
+	client, err := f.dial(ctx, logger)
+	if err == nil {
+		w := &worker{app: a, flags: f, gateway: g, client: client, logger: logger}
+		err = errors.Join(w.run(ctx), client.Close())
+	}
+	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
+	defer cancel()
+	return errors.Join(err, g.Close(end))
+}
+
+func (f *workerFlags) dial(ctx context.Context, logger *slog.Logger) (stream.Client, error) {
+	ctx, cancel := context.WithTimeout(ctx, f.connectWithin)
+	defer cancel()
+	f.login.Logger = logger
+	client, err := connect.Client(ctx, f.url, &f.login)
+	if err != nil {
+		return nil, fmt.Errorf("the stream server cannot be reached: %w", err)
+	}
+	return client, nil
+}
+
+// worker serves what a gateway of its own holds.
+type worker struct {
+	*app
+	flags   *workerFlags
+	gateway *gateway.Gateway
+	client  stream.Client
+	logger  *slog.Logger
+}
+
+// run serves until ctx ends. When the sources bring other tools, it serves those
+// from then on.
+func (w *worker) run(ctx context.Context) error {
+	news := w.gateway.Bus().Subscribe(events.Filter{Types: []events.EventType{tools.EventTypeCatalogChanged}}, nil)
+	defer news.Close()
+	ready, stop := startup(ctx, w.gateway)
+	<-ready
+	stop()
+	for ctx.Err() == nil {
+		handler, print := w.handler()
+		if print == "" {
+			w.logger.Warn("there are no tools to serve yet")
+			w.changed(ctx, news, print)
+			continue
+		}
+		if err := w.serve(ctx, handler, print, news); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// handler returns what runs the tools of now, and what tells them from others,
+// which is empty when there are none.
+func (w *worker) handler() (*provider.Catalog, string) {
+	handler := provider.FromCatalog(w.gateway.Catalog())
+	contract, err := handler.Contract(w.flags.toolset)
+	if err != nil {
+		w.logger.Error("the tools cannot be served", "error", err.Error())
+		return nil, ""
+	}
+	if len(contract.Tools) == 0 {
+		return nil, ""
+	}
+	print, err := contract.Fingerprint()
+	if err != nil {
+		w.logger.Error("the tools cannot be served", "error", err.Error())
+		return nil, ""
+	}
+	return handler, print
+}
+
+// changed waits until there are tools that differ from those of a fingerprint.
+func (w *worker) changed(ctx context.Context, news *events.Subscription, print string) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-news.Events():
+		}
+		if _, now := w.handler(); now != "" && now != print {
+			return
+		}
+	}
+}
+
+// serve serves the tools of a fingerprint until ctx ends or there are others.
+func (w *worker) serve(ctx context.Context, handler *provider.Catalog, print string, news *events.Subscription) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	ended := make(chan error, 1)
+	opts := w.flags.options
+	opts.Logger, opts.Version = w.logger, buildVersion()
+	opts.Pong = w.pong(provider.Pong(w.client, opts.Namespace))
+	contract, _ := handler.Contract(w.flags.toolset) // it was made before
+	go func() { ended <- provider.Serve(ctx, w.client, w.flags.toolset, handler, opts) }()
+	fmt.Fprintf(w.out, "serving toolset %s with %d tools\n", w.flags.toolset, len(contract.Tools))
+	other := make(chan struct{})
+	go func() {
+		w.changed(ctx, news, print)
+		close(other)
+	}()
+	select {
+	case err := <-ended:
+		stop()
+		<-other
+		return err
+	case <-other:
+		stop()
+		return <-ended
+	}
+}
+
+// pong does not acknowledge pings while no source of the tools is there, so that
+// calls go to other workers.
+func (w *worker) pong(acknowledge func(context.Context, string) error) func(context.Context, string) error {
+	return func(ctx context.Context, id string) error {
+		sources := w.gateway.Sources()
+		for _, s := range sources {
+			if s.State == gateway.SourceReady {
+				return acknowledge(ctx, id)
+			}
+		}
+		if len(sources) == 0 {
+			return acknowledge(ctx, id)
+		}
+		return errors.New("no source of the tools is ready")
+	}
+}

@@ -1,0 +1,111 @@
+package main
+
+import (
+	"fmt"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/toolcrib/toolcrib/registry"
+)
+
+func (a *app) workersCommand() *cobra.Command {
+	var (
+		t target
+		o output
+	)
+	cmd := &cobra.Command{
+		Use:   "workers",
+		Short: "Show the workers and how they are",
+		Long: `Show the toolsets that workers serve, and of each worker whether it is up, what it
+has to do, and its version. "workers forget NAME" removes a toolset that no worker
+serves any more.` + targetHelp,
+		Args: arity(0, 0),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return a.ask(cmd.Context(), &t, &o, "", func(s *session) error { return a.workers(s, &o) })
+		},
+	}
+	t.addCatalogFlags(cmd)
+	o.addFlag(cmd)
+	cmd.AddCommand(a.forgetWorkersCommand())
+	return cmd
+}
+
+func (a *app) forgetWorkersCommand() *cobra.Command {
+	var (
+		t target
+		o output
+	)
+	cmd := &cobra.Command{
+		Use:   "forget NAME",
+		Short: "Remove a toolset that no worker serves any more, with its tools",
+		Long:  "Remove a toolset that no worker serves any more, with its tools." + targetHelp,
+		Args:  arity(1, 1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return a.ask(cmd.Context(), &t, &o, "", func(s *session) error {
+				resp, err := s.ForgetWorkers(s.ctx, args[0])
+				if err != nil {
+					return s.failure(err)
+				}
+				if o.json() {
+					return writeJSON(a.out, resp)
+				}
+				fmt.Fprintln(a.out, "forgot", resp.Forgotten)
+				return nil
+			})
+		},
+	}
+	t.addCatalogFlags(cmd)
+	o.addFlag(cmd)
+	return cmd
+}
+
+func (a *app) workers(s *session, o *output) error {
+	resp, err := s.Workers(s.ctx)
+	if err != nil {
+		return s.failure(err)
+	}
+	if o.json() {
+		return writeJSON(a.out, resp)
+	}
+	if len(resp.Toolsets) == 0 {
+		fmt.Fprintln(a.errOut, "toolcrib: no workers have served a toolset yet")
+		return nil
+	}
+	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "TOOLSET\tTOOLS\tWORKER\tHOST\tSTATE\tRUNNING\tQUEUED\tSERVED\tFAILED\tLAST ANSWER\tVERSION")
+	for _, t := range resp.Toolsets {
+		if len(t.Workers) == 0 {
+			fmt.Fprintf(w, "%s\t%d\t-\t-\t%s\t-\t-\t-\t-\t%s\t-\n", t.Name, len(t.Tools), upOrDown(t.Up, false), sinceText(t.LastPong))
+		}
+		for _, one := range t.Workers {
+			writeWorker(w, &t, &one)
+		}
+	}
+	return w.Flush()
+}
+
+func writeWorker(w *tabwriter.Writer, t *registry.ToolsetState, one *registry.WorkerState) {
+	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%d/%d\t%d/%d\t%d\t%d\t%s\t%s\n", t.Name, len(t.Tools), orDash(printable(one.Instance)), orDash(printable(one.Host)),
+		upOrDown(one.Up, one.Draining), one.Running, one.Concurrency, one.Queued, one.Queue, one.Served, one.Failed, sinceText(one.LastPong),
+		orDash(printable(one.Version)))
+}
+
+func upOrDown(up, draining bool) string {
+	switch {
+	case draining:
+		return "draining"
+	case up:
+		return "up"
+	}
+	return "down"
+}
+
+// sinceText says how long ago something was.
+func sinceText(t time.Time) string {
+	if t.IsZero() {
+		return "never"
+	}
+	return time.Since(t).Round(100*time.Millisecond).String() + " ago"
+}

@@ -1,0 +1,406 @@
+package gateway
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/toolcrib/toolcrib/api"
+	"github.com/toolcrib/toolcrib/registry"
+	"github.com/toolcrib/toolcrib/registry/stream"
+	"github.com/toolcrib/toolcrib/registry/stream/connect"
+	"github.com/toolcrib/toolcrib/registry/stream/natsserver"
+	"github.com/toolcrib/toolcrib/registry/stream/natsstream"
+	"github.com/toolcrib/toolcrib/store"
+	"github.com/toolcrib/toolcrib/store/sqlstore"
+	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/view"
+)
+
+// kindWorkers is the kind of the one source of the tools that workers serve.
+const kindWorkers = "workers"
+
+// DefaultWorkersListen is where workers connect to the stream server of this
+// process when the configuration names no address.
+const DefaultWorkersListen = "127.0.0.1:7712"
+
+// streamFolder holds the streams of the server in this process, in the data
+// folder.
+const streamFolder = "streams"
+
+// addressFile is the file in that folder that says where the server listens.
+const addressFile = "address"
+
+// workers is what a gateway needs to have tools run by workers. It lives as long
+// as the gateway: changes of its settings wait for the next start.
+type workers struct {
+	settings *Workers
+	address  string           // of the backend that is elsewhere, or empty
+	login    *connect.Options // to it
+	options  *registry.Options
+	records  store.Records
+
+	streams string             // the folder of the server in this process, or of one that joins it
+	server  *natsserver.Server // nil when the backend is elsewhere or in another process
+	release func() error       // of a folder that is only for this process
+
+	mu     sync.Mutex // guards what follows
+	source *workerSource
+}
+
+// openWorkers starts the stream server of this process, if the configuration
+// wants one, and finds a place for the records of calls.
+func (g *Gateway) openWorkers() error {
+	c := g.cfg.Workers
+	if !c.wanted() {
+		return nil
+	}
+	w := &workers{settings: c, records: g.store, release: func() error { return nil }}
+	g.workers = w
+	dir := g.dataDir()
+	if dir == "" && !g.opts.Joins {
+		var err error
+		if dir, err = w.borrowFolder(g.life); err != nil {
+			return fmt.Errorf("gateway: workers: %w", err)
+		}
+		g.log.Warn("what workers are asked to do is recorded in a temporary folder, and forgotten when this process ends; data_dir keeps it")
+	}
+	s := &specs{cfg: g.cfg, opts: g.opts, resolver: newResolver(g.cfg.dir)}
+	w.options = c.registryOptions(s)
+	w.options.Bus, w.options.Logger = g.bus, g.log
+	w.address, w.login = c.dial(s)
+	w.login.Logger = g.log
+	if err := s.faults.once().sorted(); err != nil {
+		return err
+	}
+	if w.address != "" {
+		return nil
+	}
+	encryption, err := w.encryption()
+	if err != nil {
+		return fmt.Errorf("gateway: workers: %w", err)
+	}
+	if dir != "" {
+		w.streams = filepath.Join(dir, streamFolder)
+	}
+	if g.opts.Joins {
+		return nil
+	}
+	server, err := natsserver.Start(w.streams, &natsserver.Options{Address: cmp.Or(c.Listen, DefaultWorkersListen),
+		Token: w.login.Token, TLS: encryption, Sync: c.sync(), Logger: g.log})
+	if errors.Is(err, natsserver.ErrInUse) {
+		g.log.Info("another process runs the stream server of this data folder, and this one joins it")
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("gateway: workers: %w", err)
+	}
+	w.server = server
+	return os.WriteFile(filepath.Join(w.streams, addressFile), []byte(server.URL()), 0o600)
+}
+
+// encryption returns how the server in this process encrypts, or nil.
+func (w *workers) encryption() (*tls.Config, error) {
+	if w.login.CertFile == "" {
+		return nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(w.login.CertFile, w.login.KeyFile)
+	if err != nil {
+		return nil, fmt.Errorf("workers.cert_file and workers.key_file: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// borrowFolder makes a folder for a gateway that has none.
+func (w *workers) borrowFolder(ctx context.Context) (string, error) {
+	dir, lock, err := makeScratch(os.TempDir())
+	if err != nil {
+		return "", err
+	}
+	remove := func() error {
+		err := os.RemoveAll(dir)
+		if lock != nil {
+			err = errors.Join(err, lock.Close())
+		}
+		return err
+	}
+	db, err := sqlstore.Open(ctx, filepath.Join(dir, storeFile), nil)
+	if err != nil {
+		return "", errors.Join(err, remove())
+	}
+	w.records, w.release = db, func() error { return errors.Join(db.Close(), remove()) }
+	return dir, nil
+}
+
+// close ends the stream server, once the source was closed.
+func (w *workers) close() error {
+	if w == nil {
+		return nil
+	}
+	var err error
+	if w.server != nil {
+		err = w.server.Close()
+	}
+	return errors.Join(err, w.release())
+}
+
+// specs returns the source of the tools that workers serve, if there are any.
+func (w *workers) specs() []sourceSpec {
+	if w == nil {
+		return nil
+	}
+	return []sourceSpec{{name: kindWorkers, kind: kindWorkers, at: "workers", open: w.open}}
+}
+
+// open makes the provider that reaches the workers.
+func (w *workers) open(*slog.Logger) (tools.ToolProvider, error) {
+	s := &workerSource{workers: w}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.source = s
+	return s, nil
+}
+
+// connect makes a client of the backend.
+func (w *workers) connect(ctx context.Context) (stream.Client, error) {
+	switch {
+	case w.address != "":
+		return connect.Client(ctx, w.address, w.login)
+	case w.server == nil:
+		return w.join(ctx)
+	}
+	client, err := w.server.Client(ctx, &natsstream.Options{Name: w.login.Name, Logger: w.login.Logger})
+	if err != nil {
+		return nil, err // and not a nil client in an interface
+	}
+	return client, nil
+}
+
+// join makes a client of the server that another process runs.
+func (w *workers) join(ctx context.Context) (stream.Client, error) {
+	var address []byte
+	if w.streams != "" {
+		address, _ = os.ReadFile(filepath.Join(w.streams, addressFile)) // who serves there has written it
+	}
+	if len(address) == 0 {
+		return nil, errors.New("no process serves this configuration, whose stream server could be joined")
+	}
+	login := *w.login
+	if login.Token == "" {
+		login.TokenFile = filepath.Join(w.streams, natsserver.TokenFile)
+	}
+	return connect.Client(ctx, string(address), &login)
+}
+
+// registry returns the registry of now, or nil while the backend was not reached.
+func (w *workers) registry() *registry.Registry {
+	if w == nil {
+		return nil
+	}
+	w.mu.Lock()
+	s := w.source
+	w.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.reg
+}
+
+// workerSource is a registry with its connection as a source of tools: both are
+// there once it connected, and end with it.
+type workerSource struct {
+	workers *workers
+	change  func()
+
+	mu     sync.Mutex // guards what follows
+	client stream.Client
+	reg    *registry.Registry
+	source *registry.Source
+}
+
+var (
+	_ tools.ToolProvider   = (*workerSource)(nil)
+	_ tools.ChangeNotifier = (*workerSource)(nil)
+)
+
+// OnChange implements tools.ChangeNotifier.
+func (s *workerSource) OnChange(f func()) { s.change = f }
+
+// Connect implements tools.ToolProvider.
+func (s *workerSource) Connect(ctx context.Context) error {
+	client, err := s.workers.connect(ctx)
+	if err != nil {
+		return err
+	}
+	reg, err := registry.New(ctx, client, s.workers.records, s.workers.options)
+	if err != nil {
+		return errors.Join(err, client.Close())
+	}
+	source := reg.Source()
+	source.OnChange(s.change)
+	s.mu.Lock()
+	s.client, s.reg, s.source = client, reg, source
+	s.mu.Unlock()
+	return source.Connect(ctx)
+}
+
+// Discover implements tools.ToolProvider.
+func (s *workerSource) Discover(ctx context.Context) ([]tools.ToolDescriptor, error) {
+	s.mu.Lock()
+	source := s.source
+	s.mu.Unlock()
+	return source.Discover(ctx)
+}
+
+// Close implements tools.ToolProvider.
+func (s *workerSource) Close(ctx context.Context) error {
+	s.mu.Lock()
+	client, reg, source := s.client, s.reg, s.source
+	s.client, s.reg = nil, nil
+	s.mu.Unlock()
+	if client == nil {
+		return nil
+	}
+	return errors.Join(source.Close(ctx), reg.Close(ctx), client.Close())
+}
+
+// SourceID implements tools.ToolProvider.
+func (s *workerSource) SourceID() tools.ToolSourceID { return registry.SourceID }
+
+// WorkersAddress is where workers connect.
+type WorkersAddress struct {
+	// URL is that of the stream server, without credentials. It is empty when
+	// no worker of another process can connect.
+	URL string
+	// TokenFile holds the token for the server of this process, or is empty.
+	TokenFile string
+	// Elsewhere says that the server is not in this process, and that workers
+	// need the same credentials as this gateway.
+	Elsewhere bool
+}
+
+// WorkersAddress returns where workers connect, and false when this process has
+// no say in that.
+func (g *Gateway) WorkersAddress() (WorkersAddress, bool) {
+	w := g.workers
+	switch {
+	case w == nil:
+		return WorkersAddress{}, false
+	case w.address != "":
+		return WorkersAddress{URL: withoutLogin(w.address), Elsewhere: true}, true
+	case w.server == nil:
+		return WorkersAddress{}, false
+	}
+	file := w.server.TokenFile()
+	if whole, err := filepath.Abs(file); err == nil && file != "" {
+		file = whole
+	}
+	return WorkersAddress{URL: w.server.URL(), TokenFile: file}, true
+}
+
+// Workers returns how the toolsets that workers serve are, sorted by name. It is
+// for who operates the gateway, and empty while the backend was not reached.
+func (g *Gateway) Workers() []registry.ToolsetState {
+	reg := g.workers.registry()
+	if reg == nil {
+		return nil
+	}
+	return reg.Toolsets()
+}
+
+// apiWorkers are the toolsets of workers as the caller on ctx may know of them:
+// who operates the gateway sees all, and others which of the toolsets are up
+// whose tools they see.
+func (g *Gateway) apiWorkers(ctx context.Context) []registry.ToolsetState {
+	all := g.Workers()
+	if operates(ctx) {
+		return all
+	}
+	seen := view.From(ctx, g.cat)
+	var out []registry.ToolsetState
+	for _, t := range all {
+		visible := slices.DeleteFunc(slices.Clone(t.Tools), func(name string) bool {
+			tool, ok := seen.Tool(name)
+			return !ok || tool.Source != registry.SourceID
+		})
+		if len(visible) > 0 {
+			out = append(out, registry.ToolsetState{Name: t.Name, Tools: visible, Up: t.Up})
+		}
+	}
+	return out
+}
+
+// apiForgetWorkers removes a toolset that no worker serves, for who operates the
+// gateway.
+func (g *Gateway) apiForgetWorkers(ctx context.Context, name string) error {
+	list := g.Workers()
+	at := slices.IndexFunc(list, func(t registry.ToolsetState) bool { return t.Name == name })
+	switch {
+	case !operates(ctx) || at < 0:
+		return &api.Error{Code: api.CodeToolsetNotFound, Message: fmt.Sprintf("no workers serve a toolset %q", clip(name)), Class: tools.ErrClassPermanent}
+	case list[at].Up:
+		return &api.Error{Code: api.CodeInvalidRequest, Message: fmt.Sprintf("workers still serve the toolset %q; end them first", name), Class: tools.ErrClassPermanent}
+	}
+	reg := g.workers.registry()
+	if reg == nil {
+		return ErrClosed
+	}
+	return reg.Forget(ctx, name)
+}
+
+// registryOptions returns the options of the registry, with secrets resolved.
+func (c *Workers) registryOptions(s *specs) *registry.Options {
+	o := &registry.Options{
+		Namespace: c.Namespace, Wait: c.Wait, Retention: time.Duration(c.Retention), MaxCallTime: time.Duration(c.MaxCallTime),
+		MaxOutstanding: c.MaxOutstanding, PingInterval: time.Duration(c.PingInterval), MissedPings: c.MissedPings,
+		StaleAfter: time.Duration(c.StaleAfter), DrainTimeout: time.Duration(c.DrainTimeout),
+	}
+	if c.MaxWaiting > 0 {
+		o.Requests = &stream.Options{MaxEvents: c.MaxWaiting}
+	}
+	if len(c.Toolsets) == 0 {
+		return o
+	}
+	keys := make(map[string]registry.KeyGrant, len(c.Toolsets))
+	for i, t := range c.Toolsets {
+		keys[t.Name] = registry.KeyGrant{Key: []byte(s.secret(t.Key, fmt.Sprintf("workers.toolsets[%d].key", i))),
+			Grant: registry.Grant{Tenants: t.Tenants, Scopes: t.AuthScopes, Prefix: t.Prefix}}
+	}
+	o.Admit = registry.AdmitKeys(keys)
+	return o
+}
+
+// dial returns the address of the backend, or nothing for that in this process,
+// and how to log in.
+func (c *Workers) dial(s *specs) (address string, login *connect.Options) {
+	path := func(file string) string {
+		if file == "" {
+			return ""
+		}
+		return absolute(s.cfg.dir, file)
+	}
+	return s.secret(c.URL, "workers.url"), &connect.Options{Name: "toolcrib",
+		Token: s.secret(c.Token, "workers.token"), User: c.User, Password: s.secret(c.Password, "workers.password"),
+		CredentialsFile: path(c.CredentialsFile), NKeyFile: path(c.NKeyFile),
+		CAFile: path(c.CAFile), CertFile: path(c.CertFile), KeyFile: path(c.KeyFile)}
+}
+
+func (c *Workers) sync() natsserver.Sync {
+	switch c.Sync {
+	case "every":
+		return natsserver.SyncEvery
+	case "later":
+		return natsserver.SyncLater
+	}
+	return natsserver.SyncGrouped
+}

@@ -1,0 +1,158 @@
+package gateway
+
+import (
+	"fmt"
+	"net"
+	"strings"
+
+	"github.com/toolcrib/toolcrib/registry"
+	"github.com/toolcrib/toolcrib/registry/stream"
+	"github.com/toolcrib/toolcrib/registry/stream/connect"
+)
+
+// Workers is about tools that run in worker processes, which are reached over
+// streams.
+type Workers struct {
+	// Enabled runs a stream server in this process.
+	Enabled bool `yaml:"enabled" doc:"Run a stream server in this process, which workers connect to."`
+	// Listen is DefaultWorkersListen when empty.
+	Listen string `yaml:"listen" doc:"Address at which workers reach that server, host:port; 127.0.0.1:7712 when absent."`
+	// Sync is grouped when empty.
+	Sync string `yaml:"sync" rule:"enum=grouped|every|later" doc:"When that server has what it accepts on disk: grouped and every before it answers, later some seconds after."`
+	URL  string `yaml:"url" doc:"Address of a stream server elsewhere, in place of one in this process: nats://, tls://, redis:// or rediss://."`
+
+	Token           string `yaml:"token" doc:"Token of the stream server; may hold ${NAME} or be file:PATH. That in this process makes one when absent."`
+	User            string `yaml:"user" doc:"User at the stream server elsewhere."`
+	Password        string `yaml:"password" doc:"Password of that user; may hold ${NAME} or be file:PATH."`
+	CredentialsFile string `yaml:"credentials_file" doc:"File with a JWT and its key, for a NATS server elsewhere."`
+	NKeyFile        string `yaml:"nkey_file" doc:"File with the seed of an nkey, for a NATS server elsewhere."`
+	CAFile          string `yaml:"ca_file" doc:"Certificates of those who may sign that of the stream server elsewhere."`
+	CertFile        string `yaml:"cert_file" doc:"Certificate of the stream server in this process, whose workers then connect by tls://; or that by which this gateway shows itself to one elsewhere."`
+	KeyFile         string `yaml:"key_file" doc:"Key of that certificate."`
+
+	Namespace string          `yaml:"namespace" doc:"Keeps gateways apart that share a stream server; their workers name the same."`
+	Toolsets  []WorkerToolset `yaml:"toolsets" doc:"The only toolsets that workers may serve; every one when absent."`
+
+	Wait           bool     `yaml:"wait" doc:"Calls wait for a worker when none is up, until their time is over, and do not fail at once."`
+	MaxWaiting     int      `yaml:"max_waiting" rule:"min=1" doc:"Most calls of one toolset that wait for a worker; 10000 when absent."`
+	MaxOutstanding int      `yaml:"max_outstanding" rule:"min=1" doc:"Most calls of one toolset that have no answer yet; a further one is refused as overloaded."`
+	MaxCallTime    Duration `yaml:"max_call_time" doc:"How long a call may take that has no time limit of its own, such as 10m."`
+	Retention      Duration `yaml:"retention" doc:"How long the record of a call is kept after its end, such as 24h."`
+	PingInterval   Duration `yaml:"ping_interval" doc:"Time between two pings of a worker; 10s when absent."`
+	MissedPings    int      `yaml:"missed_pings" rule:"min=1" doc:"Pings in a row without an answer after which a worker is down; 3 when absent."`
+	StaleAfter     Duration `yaml:"stale_after" doc:"Age of its last answer from which a worker is down in any case; 40s when absent."`
+	DrainTimeout   Duration `yaml:"drain_timeout" doc:"How long workers with another contract wait for the calls of those before them."`
+}
+
+// WorkerToolset says who may serve a toolset, and who sees its tools.
+type WorkerToolset struct {
+	Name       string   `yaml:"name" rule:"required,source" doc:"Name of the toolset."`
+	Key        string   `yaml:"key" doc:"What its workers must hold; may hold ${NAME} or be file:PATH. Any worker when absent."`
+	Tenants    []string `yaml:"tenants" doc:"The only tenants that see its tools."`
+	AuthScopes []string `yaml:"auth_scopes" doc:"Scopes that a caller must hold as well."`
+	Prefix     string   `yaml:"prefix" rule:"source" doc:"Put before the names of its tools."`
+}
+
+// wanted reports whether workers are to be reached.
+func (c *Workers) wanted() bool { return c != nil && (c.Enabled || c.URL != "") }
+
+// secrets returns what must be references, by their keys.
+func (c *Workers) secrets() map[string]string {
+	out := map[string]string{"token": c.Token, "password": c.Password}
+	for i, t := range c.Toolsets {
+		out[fmt.Sprintf("toolsets[%d].key", i)] = t.Key
+	}
+	return out
+}
+
+func (c *checker) workers(w *Workers) {
+	if w == nil {
+		return
+	}
+	c.unique("workers.toolsets", len(w.Toolsets), func(i int) string { return w.Toolsets[i].Name })
+	if w.Enabled && w.URL != "" {
+		c.fault("workers.url", "names a stream server elsewhere, and enabled runs one in this process", "one of the two")
+	}
+	for key, value := range w.secrets() {
+		if value != "" && !isReference(value) {
+			c.fault("workers."+key, "is the secret itself", "a reference to it: ${NAME} or file:PATH")
+		}
+	}
+	if !w.wanted() {
+		return
+	}
+	for _, s := range c.cfg.Tools.sourceNames() {
+		if s.name == string(registry.SourceID) {
+			c.fault(s.path+".name", fmt.Sprintf("%q is the name of the source of what workers serve", s.name), "another name")
+		}
+	}
+	if w.URL != "" {
+		c.workersElsewhere(w)
+		return
+	}
+	c.workersHere(w)
+}
+
+// workersHere checks the settings of the server in this process.
+func (c *checker) workersHere(w *Workers) {
+	for _, k := range []struct{ key, value string }{{"user", w.User}, {"password", w.Password}, {"credentials_file", w.CredentialsFile},
+		{"nkey_file", w.NKeyFile}, {"ca_file", w.CAFile}} {
+		if k.value != "" {
+			c.fault("workers."+k.key, "is for a stream server elsewhere, whose address url gives", "no "+k.key)
+		}
+	}
+	if (w.CertFile == "") != (w.KeyFile == "") {
+		c.fault("workers.cert_file", "needs key_file beside it", "both or none")
+	}
+	if w.Listen == "" || w.Listen == "none" {
+		return
+	}
+	if _, _, err := net.SplitHostPort(w.Listen); err != nil {
+		c.fault("workers.listen", "is not an address", "host:port, such as "+DefaultWorkersListen+", or none")
+	} else if !loopback(w.Listen) && w.CertFile == "" {
+		c.fault("workers.listen", "is an address that other machines reach, and nothing that is sent there would be encrypted",
+			"cert_file and key_file, or an address of this machine alone, such as "+DefaultWorkersListen)
+	}
+}
+
+// workersElsewhere checks how a server elsewhere is reached.
+func (c *checker) workersElsewhere(w *Workers) {
+	for _, k := range []struct{ key, value string }{{"listen", w.Listen}, {"sync", w.Sync}} {
+		if k.value != "" {
+			c.fault("workers."+k.key, "is for the stream server in this process, which enabled runs", "no "+k.key)
+		}
+	}
+	if hasReference(w.URL) {
+		return // it is checked when the gateway is opened
+	}
+	login := connect.Options{Token: w.Token, CredentialsFile: w.CredentialsFile, NKeyFile: w.NKeyFile}
+	if err := connect.Check(w.URL, &login); err != nil {
+		c.fault("workers.url", strings.TrimPrefix(err.Error(), stream.ErrInvalid.Error()+": "), "")
+	}
+	if hasLogin(w.URL) {
+		c.fault("workers.url", "holds a secret", "user, password or token beside it, or ${NAME} in its place")
+	}
+}
+
+// hasLogin reports whether a URL, or one of several, holds a user.
+func hasLogin(url string) bool { return withoutLogin(url) != url }
+
+// withoutLogin returns a URL, or several, without users and passwords.
+func withoutLogin(urls string) string {
+	parts := strings.Split(urls, ",")
+	for i, part := range parts {
+		scheme, rest, found := strings.Cut(part, "://")
+		if !found {
+			scheme, rest = "", part
+		} else {
+			scheme += "://"
+		}
+		host, path, slash := strings.Cut(rest, "/")
+		host = host[strings.LastIndexByte(host, '@')+1:]
+		if slash {
+			host += "/" + path
+		}
+		parts[i] = scheme + host
+	}
+	return strings.Join(parts, ",")
+}
