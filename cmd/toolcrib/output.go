@@ -55,11 +55,11 @@ func firstLine(text string, width int) string {
 	return string(runes)
 }
 
-// printable removes what would control a terminal, as texts come from sources
-// that the reader need not trust.
+// printable removes what would control a terminal, or show a line in another order
+// than its own, as texts come from sources that the reader need not trust.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' || unicode.Is(unicode.Bidi_Control, r) {
 			return -1
 		}
 		return r

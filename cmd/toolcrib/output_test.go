@@ -35,6 +35,7 @@ func TestFirstLine(t *testing.T) {
 		{"äöüäöü", 4, "äöü…"},
 		{"exact", 5, "exact"},
 		{"red \x1b[31malert\a\u009b", 40, "red [31malert"},
+		{"deletes \u202eyletelpmoc\u202c nothing\u2066\u200f", 40, "deletes yletelpmoc nothing"},
 	} {
 		if got := firstLine(c.text, c.width); got != c.want {
 			t.Errorf("firstLine(%q, %d): got %q, want %q", c.text, c.width, got, c.want)
