@@ -1,12 +1,15 @@
 package tools
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
+	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
@@ -185,4 +188,73 @@ func follow(ref, root []byte) ([]byte, bool) {
 		path = append(path, strings.ReplaceAll(strings.ReplaceAll(part, "~1", "/"), "~0", "~"))
 	}
 	return rawjson.Get(root, path...)
+}
+
+// strip removes arguments that the caller must not send, or refuses the call
+// for them.
+func (p *passage) strip(ctx context.Context, args json.RawMessage) (json.RawMessage, error) {
+	args = orEmptyObject(args)
+	var forged []string
+	for _, inj := range p.b.tool.Injected {
+		rest, err := rawjson.Delete(args, inj.Arg)
+		if err != nil {
+			return args, nil // malformed: validation says how
+		}
+		if len(rest) != len(args) {
+			forged = append(forged, inj.Arg)
+			args = rest
+		}
+	}
+	if len(forged) > 0 && !p.em.silent() {
+		p.em.emit(ctx, EventTypeToolForgedArgs, ToolForgedArgsPayload{Identity: p.em.who, ToolName: p.b.tool.Name,
+			Transport: p.b.tool.Transport, Args: forged}, time.Now())
+	}
+	if len(forged) > 0 && p.call.strict {
+		return nil, &Error{Code: ErrToolInvalidArgs, Class: ErrClassPermanent, Delivery: NotDelivered,
+			Err: fmt.Errorf("unexpected property %q", forged[0])}
+	}
+	return args, nil
+}
+
+// inject fills in the hidden arguments for one attempt.
+func (p *passage) inject(ctx context.Context, args json.RawMessage) (ToolResult, error) {
+	for _, inj := range p.b.tool.Injected {
+		v, err := p.hiddenValue(ctx, inj)
+		if err == nil {
+			var enc []byte
+			if enc, err = json.Marshal(v); err == nil {
+				args, err = rawjson.Set(args, inj.Arg, enc)
+			}
+		}
+		if err != nil {
+			return ToolResult{}, &Error{Class: ErrClassPermanent, Delivery: NotDelivered,
+				Message: fmt.Sprintf("the hidden argument %q could not be filled in", inj.Arg), Err: err}
+		}
+	}
+	return p.b.driver(ctx, args)
+}
+
+func (p *passage) hiddenValue(ctx context.Context, inj Injected) (any, error) {
+	if inj.Value != nil {
+		return inj.Value(ctx)
+	}
+	who, _ := identity.QuadrupleFrom(ctx)
+	switch inj.From {
+	case InjectTenant:
+		return who.TenantID, nil
+	case InjectUser:
+		return who.UserID, nil
+	case InjectSession:
+		return who.SessionID, nil
+	case InjectRun:
+		return who.RunID, nil
+	case InjectCall:
+		return p.call.ID, nil
+	case InjectIdempotencyKey:
+		return p.call.IdempotencyKey, nil
+	}
+	if p.stages.Secrets == nil {
+		return nil, errors.New("no source of secrets is configured")
+	}
+	return p.stages.Secrets.Secret(ctx, inj.From[len(injectSecretPrefix):])
 }

@@ -138,3 +138,41 @@ func TestCallsThatFailKeepNothing(t *testing.T) {
 		}
 	}
 }
+
+// veil is a redactor that changes nothing.
+type veil struct{}
+
+func (veil) Redact(context.Context, *tools.Tool, *tools.ToolResult) error { return nil }
+
+// Nothing of a call that began under a redactor is kept aside, nor is it after
+// somebody asked for the whole.
+func TestNothingIsKeptAsideOfWhatIsRedacted(t *testing.T) {
+	var cat tools.LiveCatalog
+	plain := offloading("plain")
+	unveiled := plain.Invoke
+	plain.Invoke = func(ctx context.Context, args json.RawMessage) (tools.ToolResult, error) {
+		cat.SwapStages(tools.Stages{}) // too late for this call
+		return unveiled(ctx, args)
+	}
+	whole := func(next tools.Invoker) tools.Invoker {
+		return func(ctx context.Context, args json.RawMessage) (tools.ToolResult, error) {
+			tools.CallFrom(ctx).KeepWhole()
+			return next(ctx, args)
+		}
+	}
+	for name, opts := range map[string][]tools.CatalogOption{
+		"a redactor": {tools.WithStages(tools.Stages{Redactor: veil{}})},
+		"middleware": {tools.WithMiddleware(whole)},
+	} {
+		cat = tools.NewCatalog(opts...).(tools.LiveCatalog)
+		if err := cat.Register(plain); err != nil {
+			t.Fatal(err)
+		}
+		var kept shelf
+		ctx := tools.WithEntrance(t.Context(), tools.Entrance{Sink: &kept})
+		res, err := tools.Invoke(ctx, cat, "plain", nil)
+		if err != nil || string(res.Structured) != `{"whole":true}` || len(kept.content) != 0 {
+			t.Errorf("%s: %+v, %v, kept %q", name, res, err, kept.content)
+		}
+	}
+}

@@ -296,3 +296,42 @@ func TestLongResultsOfLegacyServersAndResources(t *testing.T) {
 		}
 	}
 }
+
+// censor redacts the texts of results.
+type censor struct{}
+
+func (censor) Redact(_ context.Context, _ *tools.Tool, res *tools.ToolResult) error {
+	for i, c := range res.Content {
+		if text, ok := c.Text(); ok {
+			res.Content[i] = tools.TextContent(strings.ReplaceAll(text, "secret", "[redacted]"))
+		}
+	}
+	res.Wire, res.Value = nil, nil
+	return nil
+}
+
+// Where a redactor is, a long result passes it before anything is kept.
+func TestLongResultsPassTheRedactor(t *testing.T) {
+	t.Parallel()
+	store, ctx := keeper(t, nil)
+	cfg := childConfig(t, "long")
+	dir := t.TempDir()
+	cfg.OffloadBytes, cfg.Scratch = 50_000, NewScratch(&ScratchOptions{Dir: dir})
+	s := start(t, cfg)
+	cat := tools.NewCatalog(tools.WithStages(tools.Stages{Redactor: censor{}})).(tools.LiveCatalog)
+	swap(t, cat, s)
+	bounder := store.Bounder(nil)
+	args := `{"result":{"content":[{"type":"text","text":"` + strings.Repeat("a secret ", 40_000) + `"}]}}`
+	res, err := tools.Invoke(tools.WithEntrance(ctx, tools.Entrance{Sink: bounder}), cat, "odd_say", json.RawMessage(args))
+	if err != nil || len(res.Artifacts) != 0 || strings.Contains(res.Text(), "secret") {
+		t.Fatalf("%+v, %.100s, %v", res.Artifacts, res.Text(), err)
+	}
+	nothingKept(t, store, ctx, dir)
+	small, err := bounder.Bound(ctx, &tools.Tool{Name: "odd_say"}, res)
+	if err != nil || len(small.Artifacts) != 1 {
+		t.Fatalf("%+v, %v", small, err)
+	}
+	if kept := content(t, store, ctx, small.Artifacts[0].Ref); strings.Contains(kept, "secret") || strings.Count(kept, "[redacted]") != 40_000 {
+		t.Errorf("kept is %.100s", kept)
+	}
+}
