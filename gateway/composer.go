@@ -306,11 +306,11 @@ func (g *Gateway) settled(list []composition) bool {
 	return true
 }
 
-// attempted is called after each attempt of a source.
-func (g *Gateway) attempted() {
+// attempted is called after each attempt of a source, and with nil after a reload.
+func (g *Gateway) attempted(by *source) {
 	g.noteEntries()
 	for _, s := range g.running() {
-		if s.spec.settled == nil {
+		if s.spec.settled == nil || s == by {
 			continue
 		}
 		select {

@@ -278,10 +278,13 @@ func cleaning(p tools.ToolProvider) func(string) string {
 func (s *source) succeeded(ch tools.Changes, unmatched []string) {
 	refused := make([]Refused, 0, len(ch.Refused))
 	clean := cleaning(s.current())
+	known := s.status().Refused
 	for _, r := range ch.Refused {
 		name, why := clean(r.Name), clean(strings.TrimPrefix(r.Err.Error(), "tools: "))
 		refused = append(refused, Refused{Name: name, Reason: why})
-		s.log.Warn("a tool cannot be registered", "tool", name, "reason", why)
+		if !slices.Contains(known, refused[len(refused)-1]) {
+			s.log.Warn("a tool cannot be registered", "tool", name, "reason", why)
+		}
 	}
 	if len(ch.Added)+len(ch.Updated)+len(ch.Removed) > 0 {
 		s.log.Info("the source's tools are in the catalog", "added", len(ch.Added), "updated", len(ch.Updated),
