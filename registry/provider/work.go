@@ -89,10 +89,22 @@ func (w *worker) accept(e stream.Event, m registry.ToolCallMessage) {
 	default:
 		w.log.Warn("the queue is full", "call", m.ToolUseID, "queued", len(w.queue))
 		w.tasks.Go(func() {
-			w.refuse(j, &registry.ToolError{Code: registry.CodeOverloaded, NotDelivered: true, RetryAfterMS: time.Second.Milliseconds(),
+			w.refuse(j, &registry.ToolError{Code: registry.CodeOverloaded, NotDelivered: true, RetryAfterMS: w.retryAfter().Milliseconds(),
 				Message: fmt.Sprintf("the worker's queue of %d calls is full", w.opts.MaxQueuedToolCalls)})
 		})
 	}
+}
+
+// retryAfter estimates when the queue will have been worked off.
+func (w *worker) retryAfter() time.Duration {
+	rounds := w.opts.MaxQueuedToolCalls/w.opts.MaxConcurrentToolCalls + 1
+	return min(max(time.Duration(w.pace.Load())*time.Duration(rounds), 200*time.Millisecond), 30*time.Second)
+}
+
+// paced notes how long a call took.
+func (w *worker) paced(d time.Duration) {
+	old := w.pace.Load()
+	w.pace.Store(old + (int64(d)-old)/8)
 }
 
 // again reports whether the worker has the call already, and keeps the new lease
@@ -202,7 +214,9 @@ func (w *worker) run(j *job) {
 	if j.msg.Route != nil && j.msg.Route.Claim && !w.claim(j) {
 		return
 	}
+	began := time.Now()
 	res := w.handle(j)
+	w.paced(time.Since(began))
 	w.tasks.Go(func() {
 		defer j.cancel()
 		w.answer(j, res)
