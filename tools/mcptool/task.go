@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
@@ -47,7 +48,7 @@ func (s *Server) begun(call *tools.Call, of scope, r tools.ToolResult) (tools.To
 	if call == nil || !call.Tasks {
 		return r, errUninvitedTask
 	}
-	s.tasks.add(taskKey{of, r.TaskID}, call.Peer())
+	s.tasks.add(taskKey{of, r.TaskID}, call)
 	return tools.ToolResult{Wire: r.Wire, Meta: r.Meta, TaskID: r.TaskID}, nil
 }
 
@@ -59,31 +60,48 @@ type taskKey struct {
 }
 
 // taskCallers are who hears how tasks stand that are under way. Beyond maxTasks the oldest is forgotten: its caller has to
-// ask. It is safe for concurrent use.
+// ask. So is who will make no more calls, with all that is kept of its session. It is safe for concurrent use.
 type taskCallers struct {
 	mu    sync.Mutex
-	peers map[taskKey]tools.NotifiedPeer
+	peers map[taskKey]taskCaller
 	order []taskKey
 }
 
-func (t *taskCallers) add(id taskKey, who tools.Peer) {
-	peer, ok := who.(tools.NotifiedPeer)
+type taskCaller struct {
+	tools.NotifiedPeer
+	gone <-chan struct{} // closed when nobody hears any more; may be nil
+}
+
+func (c taskCaller) left() bool {
+	select {
+	case <-c.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+func (t *taskCallers) add(id taskKey, call *tools.Call) {
+	peer, ok := call.Peer().(tools.NotifiedPeer)
 	if !ok {
 		return
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.peers == nil {
-		t.peers = map[taskKey]tools.NotifiedPeer{}
+		t.peers = map[taskKey]taskCaller{}
 	}
 	if _, have := t.peers[id]; !have {
 		t.order = append(t.order, id)
 	}
-	t.peers[id] = peer
-	if len(t.order) > maxTasks {
-		delete(t.peers, t.order[0])
-		t.order = append(t.order[:0:0], t.order[1:]...)
-	}
+	t.peers[id] = taskCaller{peer, call.ClientGone}
+	t.order = slices.DeleteFunc(t.order, func(each taskKey) bool {
+		drop := t.peers[each].left() || len(t.peers) > maxTasks
+		if drop {
+			delete(t.peers, each)
+		}
+		return drop
+	})
 }
 
 func (t *taskCallers) of(id taskKey) (tools.NotifiedPeer, bool) {
