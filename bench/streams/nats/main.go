@@ -1,7 +1,8 @@
 // Command nats compares calls over packages natsserver and natsstream with the floor: a caller, with the NATS server in its
 // process, and a worker in a process of its own, written with nats-server and nats.go alone. Requests of the floor go over
 // a work queue of JetStream, and answers over core NATS. Calls over the packages go over a stream and are answered over the
-// bus, as those of the registry are.
+// bus, as those of the registry are. Calls of a tool on a worker go through the door of a catalog as well; those of a tool
+// that may have effects are recorded and claimed besides.
 //
 //	go run ./bench/streams/nats -sync grouped -calls 20000 -inflight 64 -rounds 5
 //
@@ -14,6 +15,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/toolcrib/toolcrib/bench/streams/calls"
 	"github.com/toolcrib/toolcrib/bench/streams/floor"
 	"github.com/toolcrib/toolcrib/registry/stream/natsserver"
 )
@@ -33,5 +35,7 @@ func main() {
 	floor.Main(o, []floor.Program{
 		{Name: "bare", Start: startBare(sync != natsserver.SyncLater), Work: workBare},
 		{Name: "seam", Start: startSeam(sync), Work: workSeam},
+		{Name: calls.Read, Start: startCalls(sync, calls.Read), Work: workCalls},
+		{Name: calls.Write, Start: startCalls(sync, calls.Write), Work: workCalls},
 	})
 }
