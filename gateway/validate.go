@@ -33,6 +33,9 @@ func (c *Config) Examine() (warnings ConfigErrors, err error) {
 		return nil, err
 	}
 	x := &examination{specs: specs{cfg: c}, known: union(union(c.Tools.BuiltIn, builtin.MetaNames()), []string{builtin.FetchName})}
+	if c.hasSkillTools() {
+		x.known = union(x.known, builtin.SkillNames())
+	}
 	for i := range sources {
 		x.source(&sources[i])
 	}
@@ -117,17 +120,31 @@ func (x *examination) entry(name, at string) {
 	}
 }
 
-// patterns warns of those that match no tool, where all tools are known.
+// patterns warns of those that no tool can match.
 func (x *examination) patterns(list []string, at string) {
-	if len(x.others) > 0 {
-		return
-	}
 	for i, p := range list {
-		if !slices.ContainsFunc(x.known, glob(p).matches) {
+		if !x.matched(p) {
 			meant, _ := nearest.Word(p, x.known)
 			x.warn(fmt.Sprintf("%s[%d]", at, i), fmt.Sprintf("no tool matches %q", clip(p)), meant)
 		}
 	}
+}
+
+// matched reports whether a pattern matches a tool that is known, or may match one
+// of a source of which not all are.
+func (x *examination) matched(p string) bool {
+	if slices.ContainsFunc(x.known, glob(p).matches) {
+		return true
+	}
+	return slices.ContainsFunc(x.others, func(s *sourceSpec) bool {
+		switch {
+		case s.exact:
+			return slices.ContainsFunc(s.prefixes, glob(p).matches)
+		case strings.ContainsAny(p, "*?"):
+			return true
+		}
+		return s.canBring(p)
+	})
 }
 
 // program looks for the program of a stdio server as its start will.
