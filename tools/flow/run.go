@@ -149,12 +149,19 @@ func (r *run) remember(list []NodeRecord) error {
 		switch {
 		case !known:
 		case rec.Status == Started && !n.harmless():
-			return &NodeError{r.f.name, n.ID, fmt.Errorf("%w: the run ended while the node ran", tools.ErrOutcomeUnknown)}
+			return r.unknownNow(n, "the run ended while the node ran")
 		case rec.Unknown:
-			return &NodeError{r.f.name, n.ID, fmt.Errorf("%w: %s", tools.ErrOutcomeUnknown, rec.Error)}
+			return r.unknownNow(n, rec.Error)
 		}
 	}
 	return nil
+}
+
+// unknownNow is the failure of a run that cannot go on behind a node of which nobody
+// knows whether it had its effect. Whatever that failed with, to ask once more does
+// not change it.
+func (r *run) unknownNow(n *node, why string) error {
+	return &NodeError{r.f.name, n.ID, &tools.Error{Class: tools.ErrClassPermanent, Delivery: tools.DeliveryUnknown, OutcomeUnknown: true, Message: why}}
 }
 
 // harmless reports whether the node can run twice as well as once. To ask twice is
