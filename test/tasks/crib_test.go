@@ -183,8 +183,8 @@ func (c *client) ask(t testing.TB, method, params string) (result, failure json.
 	if err != nil {
 		t.Fatalf("%s: %v", method, err)
 	}
-	if _, data, ok := bytes.Cut(body, []byte("data:")); ok && body[0] != '{' {
-		body = bytes.TrimSpace(data)
+	if at := bytes.LastIndex(body, []byte("\ndata:")); at >= 0 && body[0] != '{' { // notifications may come before the answer
+		body = bytes.TrimSpace(body[at+len("\ndata:"):])
 	}
 	result, _ = rawjson.Get(body, "result")
 	failure, _ = rawjson.Get(body, "error")
