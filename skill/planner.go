@@ -87,7 +87,7 @@ type Plan struct {
 	steps        []*expr.Template
 	output       *expr.Template
 	inputsOnly   *expr.Env // knows the inputs, and no step
-	bound        any // the inputs of a run
+	bound        any       // the inputs of a run
 }
 
 // guard asks the guards, each about a copy of its own.

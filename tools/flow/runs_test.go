@@ -180,20 +180,28 @@ func TestResumeRefusesAFlowThatChanged(t *testing.T) {
 	}
 }
 
-// Concurrent runs of one flow never see each other.
+// Runs of one flow never see each other: a thousand one after the other, and a
+// hundred at once.
 func TestRunsDoNotMix(t *testing.T) {
 	f := compose(t, diamond, catalog(t, &tracker{}))
+	check := func(i int) {
+		want := fmt.Sprintf(`{"total":%d}`, i+1+100+5)
+		if i+1 >= 10 {
+			want = fmt.Sprintf(`{"total":%d}`, i+1+1000+5)
+		}
+		out, err := f.Run(t.Context(), json.RawMessage(fmt.Sprintf(`{"n":%d}`, i)))
+		if enc, _ := json.Marshal(out); err != nil || string(enc) != want {
+			t.Errorf("got %s, %v, want %s", enc, err, want)
+		}
+	}
+	for i := range 1000 {
+		check(i)
+	}
 	var wg sync.WaitGroup
 	for i := range 100 {
 		wg.Go(func() {
-			want := fmt.Sprintf(`{"total":%d}`, i+1+100+5)
-			if i+1 >= 10 {
-				want = fmt.Sprintf(`{"total":%d}`, i+1+1000+5)
-			}
 			for range 10 {
-				if got := run(t, t.Context(), f, fmt.Sprintf(`{"n":%d}`, i)); got != want {
-					t.Errorf("got %s, want %s", got, want)
-				}
+				check(i)
 			}
 		})
 	}
