@@ -19,3 +19,6 @@ func Received(t *testing.T, s *Server) int64 {
 	}
 	return total
 }
+
+// FailWrite lets a server believe that it could not write to its disk.
+func FailWrite(s *Server) { s.keeper.heard("Critical write error: no space left on device") }

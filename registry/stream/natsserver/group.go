@@ -19,7 +19,6 @@ import (
 type groups struct {
 	dir     string // of the streams
 	enabled bool
-	unlock  func() error
 
 	mu      sync.Mutex
 	streams map[string]*group
@@ -42,12 +41,12 @@ type round struct {
 	err  error
 }
 
-func newGroups(dir string, enabled bool, unlock func() error) *groups {
-	return &groups{dir: dir, enabled: enabled, unlock: unlock, streams: map[string]*group{}}
+func newGroups(dir string, enabled bool) *groups {
+	return &groups{dir: dir, enabled: enabled, streams: map[string]*group{}}
 }
 
-// persist returns when what the server has written of a stream is on disk.
-func (g *groups) persist(ctx context.Context, name string) error {
+// Persist returns when what the server has written of a stream is on disk.
+func (g *groups) Persist(ctx context.Context, name string) error {
 	if !g.enabled {
 		return nil
 	}

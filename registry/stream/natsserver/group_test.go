@@ -34,7 +34,7 @@ func write(t *testing.T, dir string, names ...string) {
 // what came after it.
 func TestRoundsFollowTheFiles(t *testing.T) {
 	dir := t.TempDir()
-	g := newGroups(dir, true, nil)
+	g := newGroups(dir, true)
 	write(t, dir, "s/meta.inf", "s/meta.sum", "s/msgs/1.blk", "s/msgs/index.db")
 	for _, step := range []struct {
 		make, newest string
@@ -42,7 +42,7 @@ func TestRoundsFollowTheFiles(t *testing.T) {
 		if step.make != "" {
 			write(t, dir, step.make)
 		}
-		if err := g.persist(t.Context(), "s"); err != nil {
+		if err := g.Persist(t.Context(), "s"); err != nil {
 			t.Fatal(err)
 		}
 		if got := g.streams["s"].last; got != step.newest {
@@ -53,9 +53,9 @@ func TestRoundsFollowTheFiles(t *testing.T) {
 
 func TestOldFilesAreNotSyncedAgain(t *testing.T) {
 	dir := t.TempDir()
-	g := newGroups(dir, true, nil)
+	g := newGroups(dir, true)
 	write(t, dir, "s/msgs/1.blk", "s/msgs/2.blk")
-	if err := g.persist(t.Context(), "s"); err != nil {
+	if err := g.Persist(t.Context(), "s"); err != nil {
 		t.Fatal(err)
 	}
 	// A folder in the place of a file could be synced, a broken link cannot be
@@ -66,7 +66,7 @@ func TestOldFilesAreNotSyncedAgain(t *testing.T) {
 		if err := os.Symlink(file, file); err != nil {
 			t.Skip("no symbolic links here")
 		}
-		err := g.persist(t.Context(), "s")
+		err := g.Persist(t.Context(), "s")
 		if wantErr := name == "3.blk"; (err != nil) != wantErr || wantErr && !errors.Is(err, stream.ErrUnavailable) {
 			t.Errorf("with a broken %s: %v", name, err)
 		}
@@ -75,21 +75,21 @@ func TestOldFilesAreNotSyncedAgain(t *testing.T) {
 
 func TestManyWaitForFewRounds(t *testing.T) {
 	dir := t.TempDir()
-	g := newGroups(dir, true, nil)
+	g := newGroups(dir, true)
 	write(t, dir, "s/msgs/1.blk")
 	var waiting sync.WaitGroup
 	for range 500 {
 		waiting.Go(func() {
-			if err := g.persist(t.Context(), "s"); err != nil {
+			if err := g.Persist(t.Context(), "s"); err != nil {
 				t.Error(err)
 			}
 		})
 	}
 	waiting.Wait()
-	if err := g.persist(t.Context(), "gone"); err != nil {
+	if err := g.Persist(t.Context(), "gone"); err != nil {
 		t.Errorf("a stream that is gone: %v", err)
 	}
-	if err := newGroups("/nowhere", false, nil).persist(t.Context(), "s"); err != nil {
+	if err := newGroups("/nowhere", false).Persist(t.Context(), "s"); err != nil {
 		t.Errorf("a server that syncs on its own: %v", err)
 	}
 }

@@ -10,23 +10,27 @@ import (
 // own start and stop, and count as debugging.
 type log struct {
 	to    *slog.Logger
-	fatal chan string // what keeps the server from running
+	fatal chan string         // what keeps the server from running
+	heard func(report string) // gets errors
 }
 
-func newLog(to *slog.Logger) *log {
-	if to == nil {
-		to = slog.New(slog.DiscardHandler)
-	}
-	return &log{to: to.With("component", "nats"), fatal: make(chan string, 1)}
+func newLog(to *slog.Logger, heard func(string)) *log {
+	return &log{to: to, fatal: make(chan string, 1), heard: heard}
 }
 
 func text(format string, v []any) string { return strings.TrimSpace(fmt.Sprintf(format, v...)) }
 
 func (l *log) Noticef(format string, v ...any) { l.to.Debug(text(format, v)) }
 func (l *log) Warnf(format string, v ...any)   { l.to.Warn(text(format, v)) }
-func (l *log) Errorf(format string, v ...any)  { l.to.Error(text(format, v)) }
 func (l *log) Debugf(string, ...any)           {}
 func (l *log) Tracef(string, ...any)           {}
+
+// Errorf reports an error, and lets the keeper know.
+func (l *log) Errorf(format string, v ...any) {
+	report := text(format, v)
+	l.to.Error(report)
+	l.heard(report)
+}
 
 // Fatalf notes why the server cannot run. Unlike a server that is a process of
 // its own it does not exit.

@@ -93,7 +93,8 @@ type Server struct {
 	nats    *server.Server
 	token   string
 	file    string // that holds the token, or empty
-	groups  *groups
+	keeper  *keeper
+	unlock  func() error
 	closing sync.Once
 }
 
@@ -122,13 +123,24 @@ func Start(dir string, opts *Options) (*Server, error) {
 	if s.nats, err = server.NewServer(settings); err != nil {
 		return nil, errors.Join(fmt.Errorf("natsserver: %w", err), unlock())
 	}
-	s.groups = newGroups(filepath.Join(dir, "jetstream", server.DEFAULT_GLOBAL_ACCOUNT, "streams"), opts.Sync == SyncGrouped, unlock)
-	reports := newLog(opts.Logger)
+	s.unlock = unlock
+	logger := opts.logger()
+	streams := newGroups(filepath.Join(dir, "jetstream", server.DEFAULT_GLOBAL_ACCOUNT, "streams"), opts.Sync == SyncGrouped)
+	s.keeper = newKeeper(dir, streams, logger, settings)
+	s.keeper.start(s.nats)
+	reports := newLog(logger, s.keeper.heard)
 	s.nats.SetLoggerV2(reports, false, false, false)
 	if err := s.run(reports.fatal); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
+}
+
+func (o *Options) logger() *slog.Logger {
+	if o.Logger == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return o.Logger.With("component", "nats")
 }
 
 func (o *Options) settings(dir string) (*server.Options, error) {
@@ -201,7 +213,7 @@ func (s *Server) Client(ctx context.Context, opts *natsstream.Options) (*natsstr
 		inside = *opts
 	}
 	inside.InProcess, inside.Token = s.nats, s.token
-	inside.Persist = s.groups.persist
+	inside.Keeper = s.keeper
 	return natsstream.Dial(ctx, "", &inside)
 }
 
@@ -225,9 +237,10 @@ func (s *Server) TokenFile() string { return s.file }
 func (s *Server) Close() error {
 	var err error
 	s.closing.Do(func() {
+		s.keeper.end()
 		s.nats.Shutdown()
 		s.nats.WaitForShutdown()
-		err = s.groups.unlock()
+		err = s.unlock()
 	})
 	return err
 }

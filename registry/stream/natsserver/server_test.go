@@ -203,3 +203,34 @@ func TestAddToAServerThatWasClosedEnds(t *testing.T) {
 		t.Errorf("Add with a context that ended = %v", err)
 	}
 }
+
+// A store that could not be written is opened again, and workers that wait go on.
+func TestStoreIsOpenedAgain(t *testing.T) {
+	s := start(t, t.TempDir(), nil)
+	q := open(t, s, "toolset:a:requests")
+	k, err := q.Sink(within(t, time.Minute), "provider", &stream.SinkOptions{InFlight: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := q.Add(within(t, time.Minute), "call", []byte("before")); err != nil {
+		t.Fatal(err)
+	}
+	natsserver.FailWrite(s)
+	ctx := within(t, time.Minute)
+	for err = stream.ErrUnavailable; errors.Is(err, stream.ErrUnavailable) && ctx.Err() == nil; {
+		_, err = q.Add(ctx, "call", []byte("after"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for last := ""; last != "after"; {
+		event, err := k.Receive(ctx)
+		if err != nil {
+			t.Fatal(err)
+		}
+		last = string(event.Payload)
+		if err := event.Ack(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -20,7 +20,7 @@ type Client struct {
 	log      *slog.Logger
 	prefix   string
 	replicas int
-	persist  func(ctx context.Context, stream string) error
+	keeper   Keeper
 	asks     *asks
 
 	ctx    context.Context // ends with the client
@@ -43,13 +43,19 @@ func newClient(conn *nats.Conn, opts *Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{conn: conn, js: js, log: opts.logger(), prefix: opts.prefix(), replicas: opts.Replicas,
-		persist: opts.Persist, open: map[closer]struct{}{}}
+		keeper: opts.keeper(), open: map[closer]struct{}{}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	if c.asks, err = newAsks(conn); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
+
+// noKeeper leaves all to the server.
+type noKeeper struct{}
+
+func (noKeeper) Room() error                           { return nil }
+func (noKeeper) Persist(context.Context, string) error { return nil }
 
 // MaxPayload implements [stream.Client]. The server says how large a message
 // may be.

@@ -54,14 +54,23 @@ type Options struct {
 	// InProcess is a server in this process, which needs no URL.
 	InProcess nats.InProcessConnProvider
 
-	// Persist is called when the server answered that it stored an event, with
-	// the name of the JetStream stream, and Add returns when Persist does. It
-	// is for a server that does not sync on its own.
-	Persist func(ctx context.Context, stream string) error
+	// Keeper looks after the files of a server in this process. Nil leaves them
+	// to the server.
+	Keeper Keeper
 
 	// Logger gets what a client has no other way to say: broken connections
 	// and messages that were lost. Nil is silent.
 	Logger *slog.Logger
+}
+
+// Keeper looks after the files of a server that a client adds events to.
+type Keeper interface {
+	// Room is asked before an event is sent. Its error is that of Add.
+	Room() error
+
+	// Persist returns when what the server answered to have stored is on disk.
+	// It gets the name of the JetStream stream, and Add returns after it.
+	Persist(ctx context.Context, stream string) error
 }
 
 func (o *Options) logger() *slog.Logger {
@@ -69,6 +78,13 @@ func (o *Options) logger() *slog.Logger {
 		return slog.New(slog.DiscardHandler)
 	}
 	return o.Logger
+}
+
+func (o *Options) keeper() Keeper {
+	if o.Keeper == nil {
+		return noKeeper{}
+	}
+	return o.Keeper
 }
 
 func (o *Options) prefix() string {

@@ -107,10 +107,10 @@ func (q *queue) create(ctx context.Context) error {
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
 		return nil
 	}
-	if err == nil && q.client.persist != nil {
-		return q.client.persist(ctx, q.inside)
+	if err != nil {
+		return q.client.refused(err)
 	}
-	return q.client.refused(err)
+	return q.client.keeper.Persist(ctx, q.inside)
 }
 
 // copies is how many servers keep a stream.
@@ -167,6 +167,9 @@ func (q *queue) add(ctx context.Context, msg *nats.Msg) (string, error) {
 	if err := q.client.connected(ctx); err != nil {
 		return "", err
 	}
+	if err := q.client.keeper.Room(); err != nil {
+		return "", err
+	}
 	once, cancel := context.WithTimeout(ctx, tryTimeout)
 	defer cancel()
 	got, err := q.client.asks.ask(once, msg)
@@ -174,8 +177,8 @@ func (q *queue) add(ctx context.Context, msg *nats.Msg) (string, error) {
 		return "", err
 	}
 	id, err := q.stored(got.Data)
-	if err == nil && q.client.persist != nil {
-		err = q.client.persist(ctx, q.inside)
+	if err == nil {
+		err = q.client.keeper.Persist(ctx, q.inside)
 	}
 	return id, err
 }
@@ -270,6 +273,22 @@ func (q *queue) consumers(ctx context.Context, err *error) func(yield func(*jets
 		}
 		*err = list.Err()
 	}
+}
+
+// sweep removes the events up to a sequence up to which all are acknowledged. There
+// are some where the server kept an acknowledgement and failed to remove its event.
+func (q *queue) sweep(ctx context.Context, floor uint64) error {
+	if q.isShort() || floor == 0 {
+		return nil
+	}
+	found, err := q.client.js.Stream(ctx, q.inside)
+	if err != nil {
+		return ignoreMissing(err)
+	}
+	if state := found.CachedInfo().State; state.Msgs == 0 || state.FirstSeq > floor {
+		return nil
+	}
+	return ignoreMissing(found.Purge(ctx, jetstream.WithPurgeSequence(floor+1)))
 }
 
 // RemoveSink implements [stream.Stream].

@@ -82,7 +82,7 @@ func (s *sink) open(ctx context.Context) error {
 			stream.ErrConflict, s.name, s.queue.name, lease, s.opts.Lease)
 	}
 	s.lease = lease
-	return nil
+	return s.queue.sweep(ctx, found.CachedInfo().AckFloor.Stream)
 }
 
 func (s *sink) create(ctx context.Context) (jetstream.Consumer, error) {

@@ -231,12 +231,6 @@ func testQuiet(t *testing.T, f *fixture) {
 		t.Skip("the backend does not count what it receives")
 	}
 	const streams = 50
-	grown := func() int64 {
-		before := f.backend.Received(t)
-		<-time.After(3 * time.Second)
-		return f.backend.Received(t) - before
-	}
-	alone := grown()
 	for i := range streams {
 		s, err := f.client.Stream(within(t, wait), fmt.Sprintf("%s:%d", f.name, i), nil)
 		if err != nil {
@@ -246,7 +240,14 @@ func testQuiet(t *testing.T, f *fixture) {
 		defer s.Destroy(context.Background()) //nolint:errcheck // The server ends with the test.
 		defer k.Close()                       //nolint:errcheck // As above.
 	}
-	if many := grown(); many > alone+streams/2 {
-		t.Errorf("%d streams with idle workers sent %d messages in 3 seconds, and none %d", streams, many, alone)
+	// Connections that are just being closed may take their counts with them.
+	grown := int64(-1)
+	for grown < 0 {
+		before := f.backend.Received(t)
+		<-time.After(3 * time.Second)
+		grown = f.backend.Received(t) - before
+	}
+	if grown > streams/2 {
+		t.Errorf("%d streams with idle workers sent %d messages in 3 seconds", streams, grown)
 	}
 }
