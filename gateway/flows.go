@@ -185,16 +185,34 @@ func (a apiComposed) Runs(ctx context.Context) ([]api.FlowRun, error) {
 	if err != nil {
 		return nil, runError(err)
 	}
-	out := make([]api.FlowRun, len(list))
+	out := make([]api.FlowRun, 0, len(list))
 	for i := range list {
-		out[i] = shownRun(&list[i])
+		if a.shows(ctx, &list[i]) {
+			out = append(out, shownRun(&list[i]))
+		}
 	}
 	return out, nil
 }
 
+// shows reports whether the caller on ctx is shown a run of its own: in a toolset
+// only those of the flows that it sees there.
+func (a apiComposed) shows(ctx context.Context, s *flow.RunState) bool {
+	filter := tools.FilterFrom(ctx)
+	return filter.PartClass() == "" || a.g.cat.Snapshot().Visible(filter).Has(s.Flow)
+}
+
+// run returns a run that the caller on ctx is shown.
+func (a apiComposed) run(ctx context.Context, id string) (flow.RunState, error) {
+	state, err := a.g.runs.Get(ctx, id)
+	if err == nil && !a.shows(ctx, &state) {
+		err = fmt.Errorf("%w: %q", flow.ErrRunNotFound, id)
+	}
+	return state, err
+}
+
 // Run implements api.Composed.
 func (a apiComposed) Run(ctx context.Context, id string) (*api.FlowRun, error) {
-	state, err := a.g.runs.Get(ctx, id)
+	state, err := a.run(ctx, id)
 	if err != nil {
 		return nil, runError(err)
 	}
@@ -220,7 +238,11 @@ func shownRun(s *flow.RunState) api.FlowRun {
 
 // Cancel implements api.Composed.
 func (a apiComposed) Cancel(ctx context.Context, id string) error {
-	if err := a.g.runs.Cancel(ctx, id); err != nil {
+	_, err := a.run(ctx, id)
+	if err == nil {
+		err = a.g.runs.Cancel(ctx, id)
+	}
+	if err != nil {
 		return runError(err)
 	}
 	return nil
@@ -229,6 +251,9 @@ func (a apiComposed) Cancel(ctx context.Context, id string) error {
 // Resuming implements api.Composed. Whether the run can go on is looked at here, so
 // that who asks is told as such, and again when it does.
 func (a apiComposed) Resuming(ctx context.Context, name, id string) (context.Context, json.RawMessage, error) {
+	if _, err := a.run(ctx, id); err != nil {
+		return nil, nil, runError(err)
+	}
 	run, _, err := a.g.runs.Load(ctx, id)
 	if err != nil {
 		return nil, nil, runError(err)
