@@ -24,7 +24,7 @@ func (s *Schema) Check(doc []byte) error {
 
 func (s *Schema) release(c *checker) {
 	c.w.Reset(nil, 0)
-	c.doc, c.report = nil, nil
+	c.doc, c.report, c.spans = nil, nil, nil
 	if cap(c.scratch) > keptScratch {
 		c.scratch = nil
 	}
@@ -46,6 +46,8 @@ type checker struct {
 	exhausted bool
 	// visits are the nodes of cycles that are looking at a value, innermost last.
 	visits []visit
+	// spans tells about the text when that is a schema.
+	spans *spans
 }
 
 // The work of a check, in visits of a schema, is bounded by a constant and a
@@ -77,6 +79,11 @@ func (c *checker) failure(root *node, doc []byte) error {
 	if err := rawjson.Check(doc, rawjson.Options{MaxDepth: MaxDepth}); err != nil {
 		return documentError(err)
 	}
+	return c.violations(root, doc)
+}
+
+// violations collects what the schema says against a well-formed document.
+func (c *checker) violations(root *node, doc []byte) error {
 	c.begin(doc)
 	c.w.Trusted = true
 	r := &report{}
@@ -91,6 +98,11 @@ func (c *checker) failure(root *node, doc []byte) error {
 
 // skip scans the value at i without asking anything of it.
 func (c *checker) skip(i, depth int) int {
+	if c.spans != nil {
+		if end := c.spans.end(i); end > 0 {
+			return end
+		}
+	}
 	end, fault := c.w.Value(i, depth)
 	if fault != rawjson.FaultNone {
 		return -1
@@ -105,7 +117,7 @@ func (c *checker) skip(i, depth int) int {
 // returns the offset after it, or -1 to stop: because the document is not
 // well-formed, or because it fails and the failures are not being collected.
 func (c *checker) value(n *node, i, depth int) int {
-	if n == nil || n.any {
+	if n == nil || n.any || c.spans != nil && c.spans.foreign(i) {
 		return c.skip(i, depth)
 	}
 	if c.budget--; c.budget < 0 {

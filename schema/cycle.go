@@ -76,10 +76,13 @@ func (n *node) parts() []*node {
 // enterCycle notes that a marked node looks at the value at i, and reports false
 // when it does so already.
 func (c *checker) enterCycle(n *node, i int) bool {
-	for k := len(c.visits) - 1; k >= 0 && c.visits[k].at == i; k-- {
-		if c.visits[k].node == n {
-			return false
-		}
+	k := len(c.visits) - 1
+	for k >= 0 && c.visits[k].at == i && c.visits[k].node != n {
+		k--
+	}
+	c.budget -= (len(c.visits) - k) / 16
+	if k >= 0 && c.visits[k].at == i {
+		return false
 	}
 	c.visits = append(c.visits, visit{n, i})
 	return true

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"reflect"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,7 +19,14 @@ type fieldTag struct {
 
 type tagItem struct{ key, value string }
 
-var keyItem = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*=`)
+// hasKey reports whether an item of a tag is a key with a value.
+func hasKey(item string) bool {
+	key, _, ok := strings.Cut(item, "=")
+	if !ok || key == "" || key[0]-'0' <= 9 {
+		return false
+	}
+	return strings.Trim(key, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_") == ""
+}
 
 // Where the keys of a tag belong, by the type that a value must have. A key
 // under "" goes with every type.
@@ -44,7 +50,7 @@ func parseTag(tag reflect.StructTag) (fieldTag, error) {
 	_, isFlag := flagTypes[items[0]]
 	switch {
 	case text == "":
-	case !isFlag && !keyItem.MatchString(items[0]):
+	case !isFlag && !hasKey(items[0]):
 		t.items = append(t.items, tagItem{"description", text})
 	default:
 		for _, item := range items {

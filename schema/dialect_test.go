@@ -112,3 +112,25 @@ func TestDialects(t *testing.T) {
 		t.Errorf("a resource that is no JSON: %v", err)
 	}
 }
+
+// TestDeepSchemas: what every vocabulary of a meta-schema looks at, on every
+// level, over text that would take long to scan as often.
+func TestDeepSchemas(t *testing.T) {
+	const levels = 120
+	long := strings.Repeat("x", 1_000_000)
+	nested := strings.Repeat(`{"not":`, levels) + `{"$id":"http://x.test/z","enum":["` + long + `"]}` + strings.Repeat("}", levels)
+	foreign := `{}`
+	for i := range levels {
+		draft := []string{"http://json-schema.org/draft-07/schema", "https://json-schema.org/draft/2020-12/schema"}[i%2]
+		foreign = fmt.Sprintf(`{"$id":"http://x.test/%d","$schema":%q,"default":%q,"not":%s}`, i, draft, long[:10_000], foreign)
+	}
+	for _, raw := range []string{nested, foreign} {
+		if _, err := Compile([]byte(raw), nil); err != nil {
+			t.Error(err)
+		}
+	}
+	wrong := strings.Replace(nested, `"enum":[`, `"type":[`, 1)
+	if _, err := Compile([]byte(wrong), nil); !errors.Is(err, ErrCompile) || len(fmt.Sprint(err)) > 1000 {
+		t.Errorf("%.200v", err)
+	}
+}

@@ -65,3 +65,38 @@ func TestManyPointers(t *testing.T) {
 		}
 	}
 }
+
+// TestManyCycles: nodes that lead to themselves and to the next, all on one
+// value.
+func TestManyCycles(t *testing.T) {
+	const n = 5000
+	var defs []string
+	for i := range n {
+		defs = append(defs, fmt.Sprintf(`"d%d":{"anyOf":[{"$ref":"#/$defs/d%d"},{"$ref":"#/$defs/d%d"}]}`, i, i, i+1))
+	}
+	s, err := Compile([]byte(fmt.Sprintf(`{"$ref":"#/$defs/d0","$defs":{%s,"d%d":{"type":"null"}}}`, strings.Join(defs, ","), n)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Check([]byte("[]")); err == nil {
+		t.Error("passed")
+	}
+}
+
+func TestCycles(t *testing.T) {
+	for _, tc := range []struct{ schema, doc, want string }{
+		{`{"$ref":"#"}`, `1`, "the schema refers to itself without end"},
+		{`{"allOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"$ref":"#"}}}`, `{"x":1}`, "the schema refers to itself without end"},
+		{`{"anyOf":[{"type":"string"},{"$ref":"#"}]}`, `"a"`, ""},
+		{`{"properties":{"a":{"$ref":"#"}},"type":"object"}`, `{"a":{"a":{}}}`, ""},
+		{`{"$dynamicRef":"#a","$dynamicAnchor":"a"}`, `1`, "the schema refers to itself without end"},
+	} {
+		s, err := Compile([]byte(tc.schema), nil)
+		if err != nil {
+			t.Fatalf("%s: %v", tc.schema, err)
+		}
+		if err := s.Check([]byte(tc.doc)); err == nil && tc.want != "" || err != nil && fmt.Sprint(err) != tc.want {
+			t.Errorf("%s on %s: %v, want %s", tc.schema, tc.doc, err, tc.want)
+		}
+	}
+}

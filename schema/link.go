@@ -70,7 +70,7 @@ func (l *linker) load(at string, text []byte) (*resource, error) {
 	if err != nil {
 		return nil, err
 	}
-	doc := &document{url: at, text: text, places: places{doc: text}}
+	doc := &document{url: at, text: text, ends: longValues(text), places: places{doc: text}}
 	res := newResource(doc, 0, base, in)
 	l.resources[base.String()] = res
 	root, err := l.read(res, 0)
@@ -85,7 +85,7 @@ func (l *linker) load(at string, text []byte) (*resource, error) {
 // meta-schema.
 func (l *linker) read(home *resource, i int) (*subschema, error) {
 	doc := home.doc
-	r := reader{draft: home.dialect.draft, root: doc.text, known: l.known, link: l, home: home}
+	r := reader{draft: home.dialect.draft, root: doc.text, known: l.known, ends: doc.ends, link: l, home: home}
 	r.nested = bytes.Contains(doc.text, []byte(`id"`)) || bytes.Contains(doc.text, []byte(`nchor"`)) ||
 		bytes.Contains(doc.text, []byte(`\u`))
 	s, end := r.schema(i)
@@ -112,30 +112,17 @@ func (d *document) check(part foreign) error {
 	if part.dialect.meta == nil {
 		return nil
 	}
-	text := d.text[part.at:part.end]
-	if len(d.foreign) > 0 {
-		text = bytes.Clone(text)
-		for _, f := range d.foreign {
-			if part.at <= f.at && f.end <= part.end && f != part {
-				blank(text[f.at-part.at : f.end-part.at])
-			}
-		}
+	opaque := map[int]bool{}
+	for _, f := range d.foreign {
+		opaque[f.at] = f != part
 	}
-	err := part.dialect.meta.Check(text)
+	err := part.dialect.meta.checkSchema(d.text[part.at:part.end], &spans{d.ends, opaque, part.at})
 	if err == nil {
 		return nil
 	}
 	out := metaError(err)
 	out.Path = clip(rawjson.PointerTo(d.text, part.at)+out.Path, maxPath)
 	return d.explain(out)
-}
-
-// blank replaces the text of an object by an empty one of the same length.
-func blank(text []byte) {
-	for i := range text {
-		text[i] = ' '
-	}
-	text[0], text[len(text)-1] = '{', '}'
 }
 
 // explain says which document an error is about, unless it is the schema itself.
@@ -182,6 +169,7 @@ func (l *linker) refer(s *subschema, keyword string, v []byte) bool {
 // resolve gives the references of everything reachable from root their targets.
 func (l *linker) resolve(root *subschema) error {
 	seen := map[*subschema]bool{root: true}
+	entered := map[*resource]bool{}
 	queue := []*subschema{root}
 	for i := 0; i < len(queue); i++ {
 		s := queue[i]
@@ -191,8 +179,11 @@ func (l *linker) resolve(root *subschema) error {
 			}
 		}
 		next := s.next()
-		for _, name := range slices.Sorted(maps.Keys(s.home.dynamic)) {
-			next = append(next, s.home.dynamic[name])
+		if !entered[s.home] {
+			entered[s.home] = true
+			for _, name := range slices.Sorted(maps.Keys(s.home.dynamic)) {
+				next = append(next, s.home.dynamic[name])
+			}
 		}
 		for _, n := range next {
 			if n != nil && !seen[n] {

@@ -34,8 +34,9 @@ type reader struct {
 	// is made: a reference or a pattern.
 	early bool
 
-	link *linker   // nil: read what is common
-	home *resource // of what is being read
+	ends map[int]int // of long values, by where they start; nil: not known
+	link *linker     // nil: read what is common
+	home *resource   // of what is being read
 	// nested says that parts of the text may be resources or have anchors.
 	nested bool
 	err    error // why reading with a linker stopped
@@ -246,6 +247,9 @@ func (r *reader) members(i int, read func(key []byte, at int) int) int {
 
 // skip returns where the value at i ends.
 func (r *reader) skip(i int) int {
+	if end, ok := r.ends[i]; ok {
+		return end
+	}
 	end, err := rawjson.End(r.root, i)
 	if err != nil {
 		return -1

@@ -12,6 +12,7 @@ import (
 type document struct {
 	url    string // it was found under
 	text   []byte
+	ends   map[int]int // of long values, by where they start
 	places places
 	// foreign are the parts in another dialect than that around them, which
 	// the meta-schema of that says nothing about.
@@ -53,7 +54,7 @@ func (r *reader) linked(i int) (*subschema, int) {
 	if r.root[i] != '{' || !r.nested {
 		return r.plain(i)
 	}
-	self := identify(r.root[i:], r.draft)
+	self := r.identify(i)
 	home, draft := r.home, r.draft
 	defer func() { r.home, r.draft = home, draft }()
 	if self.id != "" {
@@ -116,31 +117,32 @@ func (r *reader) failWith(i int, err error) int {
 	return r.fail(i, err.Error())
 }
 
-// identify reads what the schema in front of text says about itself, when the
-// schemas around it are of a draft.
-func identify(text []byte, draft Draft) identity {
+// identify reads what the schema at i says about itself.
+func (r *reader) identify(i int) identity {
 	var self identity
 	var id, oldID string
 	refers := false
-	for it := rawjson.Object(text); it.Next(); {
-		value, _ := rawjson.Unquote(it.Value())
-		switch it.Key() {
+	r.members(i, func(key []byte, at int) int {
+		end := r.skip(at)
+		switch v := r.root[at:end]; string(key) {
 		case "$ref":
 			refers = true
 		case "$schema":
-			self.dialect = value
+			self.dialect, _ = rawjson.Unquote(v)
 		case "id":
-			oldID = value
+			oldID, _ = rawjson.Unquote(v)
 		case "$id":
-			id = value
+			id, _ = rawjson.Unquote(v)
 		case "$anchor":
-			self.anchor = value
+			self.anchor, _ = rawjson.Unquote(v)
 		case "$dynamicAnchor":
-			self.dynamicAnchor = value
+			self.dynamicAnchor, _ = rawjson.Unquote(v)
 		case "$recursiveAnchor":
-			self.recursive = string(it.Value()) == "true"
+			self.recursive = string(v) == "true"
 		}
-	}
+		return end
+	})
+	draft := r.draft
 	if own, ok := standardDraft(self.dialect); ok && (id != "" || oldID != "") {
 		draft = own
 	}
@@ -150,20 +152,14 @@ func identify(text []byte, draft Draft) identity {
 	if draft < Draft2019 && refers {
 		return identity{} // nothing beside a reference counts
 	}
-	return self.in(draft, id)
-}
-
-// in leaves what a draft knows of an identity.
-func (self identity) in(draft Draft, id string) identity {
 	var fragment string
-	self.id, fragment, _ = strings.Cut(id, "#")
-	self.recursive = self.recursive && draft == Draft2019
-	if draft < Draft2019 {
+	if self.id, fragment, _ = strings.Cut(id, "#"); draft < Draft2019 {
 		self.anchor = fragment
 	}
 	if draft < Draft2020 {
 		self.dynamicAnchor = ""
 	}
+	self.recursive = self.recursive && draft == Draft2019
 	return self
 }
 

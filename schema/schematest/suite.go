@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -24,6 +25,20 @@ var drafts = map[string]string{
 	"draft7":       "http://json-schema.org/draft-07/schema#",
 }
 
+// allDrafts are those of the suite as its authors publish it.
+var allDrafts = map[string]string{
+	"draft2020-12": drafts["draft2020-12"],
+	"draft2019-09": "https://json-schema.org/draft/2019-09/schema",
+	"draft7":       drafts["draft7"],
+	"draft6":       "http://json-schema.org/draft-06/schema#",
+	"draft4":       "http://json-schema.org/draft-04/schema#",
+}
+
+// leftOut are files of optional tests that ask for something else: escapes of
+// Unicode classes by their long names, international names, a draft 4 in which
+// 1.0 is no integer, and a look into encoded content.
+var leftOut = []string{"ecmascript-regex", "idn-email", "idn-hostname", "zeroTerminatedFloats", "content"}
+
 // A Case is one test of the suite.
 type Case struct {
 	// Schema names its dialect in $schema, unless it is a boolean.
@@ -32,6 +47,8 @@ type Case struct {
 	Doc json.RawMessage
 	// Resources are what the schema may refer to, by absolute URL.
 	Resources map[string]json.RawMessage
+	// AssertFormat says that the test expects formats to be asserted.
+	AssertFormat bool
 }
 
 // Suite runs every required test of the suite for draft 2020-12 and draft 7, and
@@ -53,6 +70,39 @@ func Suite(t *testing.T, valid func(t *testing.T, c Case) bool) {
 				t.Run(strings.TrimSuffix(filepath.Base(file), ".json"), func(t *testing.T) {
 					total += runFile(t, file, dialect, resources, valid)
 				})
+			}
+			t.Logf("%s: %d tests", draft, total)
+		})
+	}
+}
+
+// Whole runs the suite as its authors publish it, below the given folder: the
+// required tests of drafts 4 to 2020-12, and the optional ones but for a few
+// files.
+func Whole(t *testing.T, root string, valid func(t *testing.T, c Case) bool) {
+	t.Helper()
+	for draft, dialect := range allDrafts {
+		t.Run(draft, func(t *testing.T) {
+			resources := readRemotes(t, filepath.Join(root, "remotes"), "", dialect)
+			total := 0
+			for _, folder := range []string{"", "optional", "optional/format"} {
+				files, err := filepath.Glob(filepath.Join(root, "tests", draft, folder, "*.json"))
+				if err != nil || len(files) == 0 {
+					t.Fatalf("found no files of the suite in %s: %v", folder, err)
+				}
+				asserted := func(t *testing.T, c Case) bool {
+					c.AssertFormat = folder == "optional/format"
+					return valid(t, c)
+				}
+				for _, file := range files {
+					name := strings.TrimSuffix(filepath.Base(file), ".json")
+					if folder != "" && slices.Contains(leftOut, name) {
+						continue
+					}
+					t.Run(filepath.Join(folder, name), func(t *testing.T) {
+						total += runFile(t, file, dialect, resources, asserted)
+					})
+				}
 			}
 			t.Logf("%s: %d tests", draft, total)
 		})
@@ -109,7 +159,7 @@ func withDialect(raw json.RawMessage, dialect string) json.RawMessage {
 }
 
 // readRemotes reads the documents that the suite expects at
-// http://localhost:1234/, but for those of other drafts.
+// http://localhost:1234/, but for those of other drafts than a given one.
 func readRemotes(t *testing.T, dir, draft, dialect string) map[string]json.RawMessage {
 	t.Helper()
 	out := map[string]json.RawMessage{}
@@ -122,10 +172,14 @@ func readRemotes(t *testing.T, dir, draft, dialect string) map[string]json.RawMe
 			return err
 		}
 		rel = filepath.ToSlash(rel)
-		if strings.HasPrefix(rel, "draft") && !strings.HasPrefix(rel, draft+"/") {
+		of, _, ofDraft := strings.Cut(rel, "/")
+		if ofDraft = ofDraft && allDrafts[of] != ""; ofDraft && draft != "" && of != draft {
 			return nil
 		}
 		raw, err := os.ReadFile(path)
+		if ofDraft {
+			raw = withDialect(raw, allDrafts[of])
+		}
 		out["http://localhost:1234/"+rel] = withDialect(raw, dialect)
 		return err
 	})
