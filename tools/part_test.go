@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -196,5 +197,21 @@ func TestAPartWithMiddlewareAround(t *testing.T) {
 	}
 	if _, err := tools.Invoke(ctx, cat, "out.a", nil); !errors.Is(err, tools.ErrToolNotFound) {
 		t.Errorf("outside: %v", err)
+	}
+}
+
+// However many classes of callers come, each is shown its own, and the latest is
+// kept.
+func TestManyClasses(t *testing.T) {
+	cat := partCatalog(t)
+	snap := cat.Snapshot()
+	for i := range 1000 {
+		ctx := tools.WithPart(t.Context(), func(context.Context) tools.Part {
+			return tools.Part{Class: fmt.Sprint(i), Holds: func(t *tools.Tool) bool { return i%2 == 0 || t.Name == "out.a" }}
+		})
+		v := snap.Visible(tools.FilterFrom(ctx))
+		if want := map[int]int{0: 3, 1: 1}[i%2]; v.Len() != want || snap.Visible(tools.FilterFrom(ctx)) != v {
+			t.Fatalf("class %d: %v", i, v.Names())
+		}
 	}
 }

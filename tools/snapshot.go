@@ -75,8 +75,8 @@ func (s *Snapshot) Visible(filter CatalogFilter) *VisibleSet {
 		return have
 	}
 	if len(s.classes) >= maxClasses {
-		for any := range s.classes {
-			delete(s.classes, any)
+		for one := range s.classes {
+			delete(s.classes, one)
 			break
 		}
 	}
