@@ -55,7 +55,6 @@ func run(ctx context.Context, url, tokenFile string) error {
 		return err
 	}
 	defer client.Close()
-	fmt.Println("serving toolset post")
 	return provider.Serve(ctx, client, "post", provider.FromCatalog(cat), provider.Options{Pong: provider.Pong(client, "")})
 }
 
@@ -65,6 +64,7 @@ func main() {
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
+	fmt.Println("serving toolset post")
 	if err := run(ctx, *url, *token); err != nil {
 		log.Fatal(err)
 	}
