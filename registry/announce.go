@@ -153,7 +153,7 @@ func (r *Registry) Register(ctx context.Context, c Contract, grant Grant) error 
 	same := ts.agreed.Fingerprint == fp && ts.agreed.Unnamed
 	ts.agreed.Unnamed = true
 	if ts.agreed.Fingerprint != fp {
-		ts.agreed = ts.agreed.replacedBy(c, fp)
+		ts.agree(ts.agreed.replacedBy(c, fp))
 	}
 	kept := ts.agreed
 	ts.mu.Unlock()
@@ -312,7 +312,7 @@ func (r *Registry) change(ts *toolset, c Contract, fp string) {
 	r.drained(ctx, ts.name)
 	r.retire(ctx, ts)
 	ts.mu.Lock()
-	ts.agreed = ts.agreed.replacedBy(c, fp)
+	ts.agree(ts.agreed.replacedBy(c, fp))
 	ts.instances = map[string]*instance{}
 	kept := ts.agreed
 	ts.mu.Unlock()

@@ -32,6 +32,7 @@ type call struct {
 	fault error // why the store does not have it
 
 	sent     atomic.Int64 // when it was put on the stream, in Unix nanoseconds, or 0
+	probed   atomic.Bool  // workers were asked for it since then
 	homeless atomic.Bool  // fault is not nil
 
 	result ToolResultMessage // once done is closed
@@ -257,5 +258,9 @@ func (c *call) view() (s state, instance string, deadline time.Time) {
 // sentAgo returns how long ago the call was put on the stream.
 func (c *call) sentAgo() time.Duration { return time.Since(time.Unix(0, c.sent.Load())) }
 
-// sending notes that the call is put on the stream now.
-func (c *call) sending() { c.sent.Store(time.Now().UnixNano()) }
+// sending notes that the call is put on the stream now, or is known to be with a
+// worker.
+func (c *call) sending() {
+	c.sent.Store(time.Now().UnixNano())
+	c.probed.Store(false)
+}

@@ -1,6 +1,7 @@
 package registry
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -8,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
@@ -21,7 +24,7 @@ type Contract struct {
 	// Toolset is its name: 1 to 64 of A–Z, a–z, 0–9, underscore, dot and dash.
 	Toolset string `json:"toolset"`
 	// Description says what the toolset is for.
-	Description string `json:"description,omitempty"`
+	Description string `json:"description,omitzero"`
 	// Tools are its tools, each with schemas of its arguments and its result.
 	Tools []ToolSpec `json:"tools"`
 }
@@ -29,64 +32,64 @@ type Contract struct {
 // ToolSpec is one tool of a contract. Fields mean what they mean in tools.Tool.
 type ToolSpec struct {
 	Name        string `json:"name"`
-	Title       string `json:"title,omitempty"`
-	Description string `json:"description,omitempty"`
+	Title       string `json:"title,omitzero"`
+	Description string `json:"description,omitzero"`
 	// ArgsSchema and ResultSchema are required. A schema of {} says that
 	// anything is allowed; a result then need not be structured.
 	ArgsSchema   json.RawMessage   `json:"args_schema"`
 	ResultSchema json.RawMessage   `json:"result_schema"`
-	SideEffects  tools.SideEffect  `json:"side_effects,omitempty"`
-	Safety       *SafetySpec       `json:"safety,omitempty"`
-	Tags         []string          `json:"tags,omitempty"`
-	AuthScopes   []string          `json:"auth_scopes,omitempty"`
-	Tenants      []string          `json:"tenants,omitempty"`
-	CostHint     string            `json:"cost_hint,omitempty"`
-	LatencyMS    int64             `json:"latency_hint_ms,omitempty"`
-	SafetyNotes  string            `json:"safety_notes,omitempty"`
-	Loading      tools.LoadingMode `json:"loading,omitempty"`
-	Examples     []ExampleSpec     `json:"examples,omitempty"`
-	HandlesMIME  []string          `json:"handles_mime,omitempty"`
-	Namespace    string            `json:"namespace,omitempty"`
-	Category     string            `json:"category,omitempty"`
-	Version      string            `json:"version,omitempty"`
-	Exclusive    bool              `json:"exclusive,omitempty"`
-	Definition   json.RawMessage   `json:"definition,omitempty"`
-	Kind         tools.Kind        `json:"kind,omitempty"`
-	SourceName   string            `json:"source_name,omitempty"`
-	Policy       *PolicySpec       `json:"policy,omitempty"`
+	SideEffects  tools.SideEffect  `json:"side_effects,omitzero"`
+	Safety       *SafetySpec       `json:"safety,omitzero"`
+	Tags         []string          `json:"tags,omitzero"`
+	AuthScopes   []string          `json:"auth_scopes,omitzero"`
+	Tenants      []string          `json:"tenants,omitzero"`
+	CostHint     string            `json:"cost_hint,omitzero"`
+	LatencyMS    int64             `json:"latency_hint_ms,omitzero"`
+	SafetyNotes  string            `json:"safety_notes,omitzero"`
+	Loading      tools.LoadingMode `json:"loading,omitzero"`
+	Examples     []ExampleSpec     `json:"examples,omitzero"`
+	HandlesMIME  []string          `json:"handles_mime,omitzero"`
+	Namespace    string            `json:"namespace,omitzero"`
+	Category     string            `json:"category,omitzero"`
+	Version      string            `json:"version,omitzero"`
+	Exclusive    bool              `json:"exclusive,omitzero"`
+	Definition   json.RawMessage   `json:"definition,omitzero"`
+	Kind         tools.Kind        `json:"kind,omitzero"`
+	SourceName   string            `json:"source_name,omitzero"`
+	Policy       *PolicySpec       `json:"policy,omitzero"`
 }
 
 // ExampleSpec is tools.ToolExample as JSON.
 type ExampleSpec struct {
-	Args        map[string]any `json:"args"`
-	Description string         `json:"description,omitempty"`
-	Tags        []string       `json:"tags,omitempty"`
+	Args        json.RawMessage `json:"args"`
+	Description string          `json:"description,omitzero"`
+	Tags        []string        `json:"tags,omitzero"`
 }
 
 // SafetySpec is tools.Safety as JSON: flags that are not set are absent.
 type SafetySpec struct {
-	ReadOnly          *bool  `json:"read_only,omitempty"`
-	Destructive       *bool  `json:"destructive,omitempty"`
-	Idempotent        *bool  `json:"idempotent,omitempty"`
-	OpenWorld         *bool  `json:"open_world,omitempty"`
-	Filesystem        *bool  `json:"filesystem,omitempty"`
-	Process           *bool  `json:"process,omitempty"`
-	Spend             *bool  `json:"spend,omitempty"`
-	NeedsConfirmation *bool  `json:"needs_confirmation,omitempty"`
-	WorkspaceRoot     string `json:"workspace_root,omitempty"`
-	Redaction         string `json:"redaction,omitempty"`
+	ReadOnly          *bool  `json:"read_only,omitzero"`
+	Destructive       *bool  `json:"destructive,omitzero"`
+	Idempotent        *bool  `json:"idempotent,omitzero"`
+	OpenWorld         *bool  `json:"open_world,omitzero"`
+	Filesystem        *bool  `json:"filesystem,omitzero"`
+	Process           *bool  `json:"process,omitzero"`
+	Spend             *bool  `json:"spend,omitzero"`
+	NeedsConfirmation *bool  `json:"needs_confirmation,omitzero"`
+	WorkspaceRoot     string `json:"workspace_root,omitzero"`
+	Redaction         string `json:"redaction,omitzero"`
 }
 
 // PolicySpec is tools.ToolPolicy as JSON.
 type PolicySpec struct {
-	TimeoutMS     int                 `json:"timeout_ms,omitempty"`
-	MaxRetries    int                 `json:"max_retries,omitempty"`
-	BackoffBaseMS int64               `json:"backoff_base_ms,omitempty"`
-	BackoffMult   float64             `json:"backoff_mult,omitempty"`
-	BackoffMaxMS  int64               `json:"backoff_max_ms,omitempty"`
-	Jitter        bool                `json:"jitter,omitempty"`
-	RetryOn       *[]tools.ErrorClass `json:"retry_on,omitempty"`
-	Validate      tools.ValidateMode  `json:"validate,omitempty"`
+	TimeoutMS     int                 `json:"timeout_ms,omitzero"`
+	MaxRetries    int                 `json:"max_retries,omitzero"`
+	BackoffBaseMS int64               `json:"backoff_base_ms,omitzero"`
+	BackoffMult   float64             `json:"backoff_mult,omitzero"`
+	BackoffMaxMS  int64               `json:"backoff_max_ms,omitzero"`
+	Jitter        bool                `json:"jitter,omitzero"`
+	RetryOn       *[]tools.ErrorClass `json:"retry_on,omitzero"`
+	Validate      tools.ValidateMode  `json:"validate,omitzero"`
 }
 
 // Check returns ErrInvalid, with the tool and what is wrong, for a contract
@@ -134,27 +137,28 @@ func checkSchema(field string, schema json.RawMessage) error {
 }
 
 // Fingerprint returns the SHA-256, in hex, of what the contract says. The order
-// of its tools, and white space in schemas, do not matter.
+// of its tools, and how its JSON is written, do not matter.
 func (c *Contract) Fingerprint() (string, error) {
 	sorted := *c
 	sorted.Tools = slices.Clone(c.Tools)
 	slices.SortFunc(sorted.Tools, func(a, b ToolSpec) int { return strings.Compare(a.Name, b.Name) })
-	enc, err := json.Marshal(&sorted) // which compacts the schemas
-	if err != nil {
-		return "", fmt.Errorf("%w: the contract of %q cannot be encoded: %w", ErrInvalid, c.Toolset, err)
-	}
-	sum := sha256.Sum256(enc)
-	return hex.EncodeToString(sum[:]), nil
+	return fingerprint(c.Toolset, &sorted)
 }
 
 // Fingerprint returns the SHA-256, in hex, of what the contract says of the
 // tool.
-func (t *ToolSpec) Fingerprint() (string, error) {
-	enc, err := json.Marshal(t)
-	if err != nil {
-		return "", fmt.Errorf("%w: tool %q cannot be encoded: %w", ErrInvalid, t.Name, err)
+func (t *ToolSpec) Fingerprint() (string, error) { return fingerprint(t.Name, t) }
+
+func fingerprint(name string, of any) (string, error) {
+	enc, err := json.Marshal(of)
+	canonical := jsontext.Value(enc)
+	if err == nil {
+		err = canonical.Canonicalize()
 	}
-	sum := sha256.Sum256(enc)
+	if err != nil {
+		return "", fmt.Errorf("%w: the contract of %q cannot be encoded: %w", ErrInvalid, name, err)
+	}
+	sum := sha256.Sum256(canonical)
 	return hex.EncodeToString(sum[:]), nil
 }
 
@@ -210,18 +214,27 @@ func (t *ToolSpec) harmless() bool {
 	return declared && s.ReadOnly != tools.No && s.Destructive != tools.Yes
 }
 
+// exampleSpecs leaves out examples that cannot be JSON.
 func exampleSpecs(list []tools.ToolExample) []ExampleSpec {
 	var out []ExampleSpec
 	for _, e := range list {
-		out = append(out, ExampleSpec(e))
+		if args, err := json.Marshal(e.Args); err == nil {
+			out = append(out, ExampleSpec{Args: args, Description: e.Description, Tags: e.Tags})
+		}
 	}
 	return out
 }
 
+// examples leaves out what is no object, which no example can be.
 func (t *ToolSpec) examples() []tools.ToolExample {
 	var out []tools.ToolExample
 	for _, e := range t.Examples {
-		out = append(out, tools.ToolExample(e))
+		example := tools.ToolExample{Description: e.Description, Tags: e.Tags}
+		numbers := json.NewDecoder(bytes.NewReader(e.Args))
+		numbers.UseNumber()
+		if numbers.Decode(&example.Args) == nil {
+			out = append(out, example)
+		}
 	}
 	return out
 }

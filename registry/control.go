@@ -26,6 +26,11 @@ const (
 	// MessageCancel tells the workers of a toolset that a call's caller went
 	// away; the payload is a Cancel.
 	MessageCancel = "cancel"
+	// MessageProbe asks the workers of a toolset which of some calls they have;
+	// the payload is a Probe. Each answers with a note MessageHeld, whose payload
+	// is a Probe that names those alone.
+	MessageProbe = "probe"
+	MessageHeld  = "held"
 	// MessageHello tells all workers that a registry started.
 	MessageHello = "hello"
 	// MessagePong acknowledges a ping: as the answer to one with a Status as its
@@ -43,17 +48,17 @@ type Announcement struct {
 	// Instance is the worker's own id, new with every start.
 	Instance string `json:"instance"`
 	// Version is that of the worker's program, or empty.
-	Version string `json:"version,omitempty"`
+	Version string `json:"version,omitzero"`
 	// Host names the machine, or is empty.
-	Host string `json:"host,omitempty"`
+	Host string `json:"host,omitzero"`
 	// Concurrency is how many calls it runs at once, and Queue how many more it
 	// holds.
-	Concurrency int `json:"concurrency,omitempty"`
-	Queue       int `json:"queue,omitempty"`
+	Concurrency int `json:"concurrency,omitzero"`
+	Queue       int `json:"queue,omitzero"`
 	// Contract is what it serves. Nil joins a toolset whose contract is known.
-	Contract *Contract `json:"contract,omitempty"`
+	Contract *Contract `json:"contract,omitzero"`
 	// Proof shows that the worker holds the toolset's key; see Sign.
-	Proof *Proof `json:"proof,omitempty"`
+	Proof *Proof `json:"proof,omitzero"`
 }
 
 // The statuses of an Admission.
@@ -70,16 +75,16 @@ const (
 type Admission struct {
 	Status string `json:"status"`
 	// Message explains the status to a person.
-	Message string `json:"message,omitempty"`
+	Message string `json:"message,omitzero"`
 	// Revision counts the contracts that the toolset has had.
-	Revision int `json:"revision,omitempty"`
+	Revision int `json:"revision,omitzero"`
 	// Fingerprint is that of the contract that is served.
-	Fingerprint string `json:"fingerprint,omitempty"`
+	Fingerprint string `json:"fingerprint,omitzero"`
 	// RetryAfterMS is how long to wait before asking again, in milliseconds.
-	RetryAfterMS int64 `json:"retry_after_ms,omitempty"`
+	RetryAfterMS int64 `json:"retry_after_ms,omitzero"`
 	// SilenceMS is after how long without a ping a worker should announce
 	// itself again, in milliseconds.
-	SilenceMS int64 `json:"silence_ms,omitempty"`
+	SilenceMS int64 `json:"silence_ms,omitzero"`
 }
 
 // Claim asks for the right to run a call.
@@ -88,7 +93,7 @@ type Claim struct {
 	Toolset   string `json:"toolset"`
 	Instance  string `json:"instance"`
 	Token     string `json:"token"`
-	TenantID  string `json:"tenant_id,omitempty"`
+	TenantID  string `json:"tenant_id,omitzero"`
 }
 
 // Verdict answers a Claim.
@@ -113,12 +118,18 @@ type Cancel struct {
 	ToolUseID string `json:"tool_use_id"`
 }
 
+// Probe names calls. In a question, Inbox is whose notes take the answer.
+type Probe struct {
+	ToolUseIDs []string `json:"tool_use_ids"`
+	Inbox      string   `json:"inbox,omitzero"`
+}
+
 // Status is how a worker is.
 type Status struct {
 	Toolset  string `json:"toolset"`
 	Instance string `json:"instance"`
-	Version  string `json:"version,omitempty"`
-	PingID   string `json:"ping_id,omitempty"`
+	Version  string `json:"version,omitzero"`
+	PingID   string `json:"ping_id,omitzero"`
 	// Running and Queued count the calls that it has.
 	Running int `json:"running"`
 	Queued  int `json:"queued"`
@@ -130,17 +141,17 @@ type Status struct {
 	Served uint64 `json:"served"`
 	Failed uint64 `json:"failed"`
 	// Draining says that it takes no more calls.
-	Draining bool `json:"draining,omitempty"`
+	Draining bool `json:"draining,omitzero"`
 }
 
 // Grant is what a toolset may be.
 type Grant struct {
 	// Tenants, when not empty, are the only tenants that see its tools.
-	Tenants []string `json:"tenants,omitempty"`
+	Tenants []string `json:"tenants,omitzero"`
 	// Scopes are demanded of callers, beside those that a tool demands itself.
-	Scopes []string `json:"scopes,omitempty"`
+	Scopes []string `json:"scopes,omitzero"`
 	// Prefix is put before the names of its tools.
-	Prefix string `json:"prefix,omitempty"`
+	Prefix string `json:"prefix,omitzero"`
 }
 
 // Admit decides whether a worker may serve a toolset. Its error is told to the

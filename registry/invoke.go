@@ -35,6 +35,15 @@ type request struct {
 	args              json.RawMessage
 }
 
+// digest is what two calls of one id must agree on: what is called with which
+// arguments, but for hidden ones.
+func (q *request) digest(toolset string, in *tools.Call) string {
+	if in == nil {
+		return hashed(toolset, q.tool, hashed(string(q.args)))
+	}
+	return hashed(toolset, q.tool, in.Digest())
+}
+
 // refuse is the error of a call that certainly did not reach a worker.
 func refuse(class tools.ErrorClass, err error) *tools.Error {
 	return &tools.Error{Class: class, Delivery: tools.NotDelivered, Retryable: class != tools.ErrClassPermanent, Err: err}
@@ -63,12 +72,14 @@ func (r *Registry) invoke(ctx context.Context, ts *toolset, q *request) (tools.T
 
 // reach waits until the call can be sent to a worker that has its tool.
 func (r *Registry) reach(ctx context.Context, ts *toolset, c *call, q *request) error {
-	ctx, cancel := context.WithDeadline(ctx, c.rec.Deadline)
-	defer cancel()
-	if err := ts.ready(ctx, c.wait); err != nil {
-		return unready(err)
+	if !ts.isReady() {
+		ctx, cancel := context.WithDeadline(ctx, c.rec.Deadline)
+		defer cancel()
+		if err := ts.ready(ctx, c.wait); err != nil {
+			return unready(err)
+		}
 	}
-	return r.current(ts, q)
+	return ts.current(q)
 }
 
 // unready says why a call was not sent.
@@ -85,13 +96,15 @@ func unready(err error) error {
 }
 
 // current refuses a call of a tool that is another now.
-func (r *Registry) current(ts *toolset, q *request) error {
-	spec, ok := ts.spec(q.tool)
-	if !ok {
+func (ts *toolset) current(q *request) error {
+	ts.mu.Lock()
+	fp, ok := ts.prints[q.tool]
+	ts.mu.Unlock()
+	switch {
+	case !ok:
 		return &tools.Error{Code: tools.ErrToolNotFound, Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered,
 			Message: "the toolset does not have the tool any more"}
-	}
-	if fp, err := spec.Fingerprint(); err != nil || fp != q.fingerprint {
+	case fp != q.fingerprint:
 		return &tools.Error{Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered, Retryable: true,
 			Message: "the tool changed while the call waited; call it again"}
 	}
@@ -110,20 +123,22 @@ func (r *Registry) prepare(ctx context.Context, ts *toolset, q *request) *call {
 	m := &ToolCallMessage{Type: TypeCall, Tool: q.tool, Payload: q.args, Deadline: deadline, Contract: q.fingerprint,
 		ReplyTo: r.resultsStream(), Meta: &ToolCallMeta{RunID: who.RunID, SessionID: who.SessionID, TenantID: who.TenantID, UserID: who.UserID},
 		Route: &Route{Inbox: r.inbox, Shared: shared(r.opts.Namespace, "settle"), Token: rand.Text(), Claim: !q.harmless}}
-	arguments := hashed(string(q.args))
 	wait := r.opts.Wait || waits(ctx)
 	if in != nil {
 		m.Meta.ToolCallID, m.Meta.ParentToolCallID, m.Meta.IdempotencyKey = in.ID, in.Parent, in.IdempotencyKey
 		m.Meta.Attempt, m.Meta.Caller = in.Attempt(), in.Meta
-		arguments = in.Digest()
 		wait = wait || waitsByMeta(in.Meta)
 	}
-	m.ToolUseID = callID(who, ts.name, q, in)
+	again := false
+	m.ToolUseID, again = callID(&who, ts.name, q, in)
 	carry(ctx, m)
 	c := newCall(m.ToolUseID, record{Version: recordVersion, State: stateAccepted, Toolset: ts.name, Tool: q.tool,
-		Digest: bodyDigest(ts.name, q.tool, arguments), Token: m.Route.Token, Accepted: now, Deadline: deadline, Message: m},
-		callKey(who.TenantID, m.ToolUseID))
+		Token: m.Route.Token, Accepted: now, Deadline: deadline, Message: m}, callKey(who.TenantID, m.ToolUseID))
 	c.wait, c.recorded = wait, r.opts.RecordAll || !q.harmless
+	if again || c.recorded {
+		c.rec.Digest = q.digest(ts.name, in)
+	}
+	m.Route.Confirm = c.recorded
 	return c
 }
 

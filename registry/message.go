@@ -1,12 +1,14 @@
 package registry
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 	"unicode/utf8"
+
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/registry/stream"
@@ -55,50 +57,50 @@ type ToolCallMessage struct {
 	// Type is TypeCall or TypePing.
 	Type string `json:"type"`
 	// ToolUseID identifies the call.
-	ToolUseID string `json:"tool_use_id,omitempty"`
+	ToolUseID string `json:"tool_use_id,omitzero"`
 	// PingID identifies the ping.
-	PingID string `json:"ping_id,omitempty"`
+	PingID string `json:"ping_id,omitzero"`
 	// Tool is the name of the tool within its toolset.
-	Tool string `json:"tool,omitempty"`
+	Tool string `json:"tool,omitzero"`
 	// Payload holds the arguments, an object as a rule.
-	Payload json.RawMessage `json:"payload,omitempty"`
+	Payload json.RawMessage `json:"payload,omitzero"`
 	// Meta says where the call comes from.
-	Meta *ToolCallMeta `json:"meta,omitempty"`
+	Meta *ToolCallMeta `json:"meta,omitzero"`
 	// TraceParent, TraceState and Baggage are the headers of W3C Trace Context
 	// and Baggage.
-	TraceParent string `json:"traceparent,omitempty"`
-	TraceState  string `json:"tracestate,omitempty"`
-	Baggage     string `json:"baggage,omitempty"`
+	TraceParent string `json:"traceparent,omitzero"`
+	TraceState  string `json:"tracestate,omitzero"`
+	Baggage     string `json:"baggage,omitzero"`
 
 	// ReplyTo names the stream that takes the answer. Empty means
 	// ResultStream(ToolUseID).
-	ReplyTo string `json:"reply_to,omitempty"`
+	ReplyTo string `json:"reply_to,omitzero"`
 	// Deadline is when the answer comes too late. Zero means never.
 	Deadline time.Time `json:"deadline,omitzero"`
 	// Contract is the fingerprint of the contract that the arguments were
 	// checked against. Empty means that the sender knows none.
-	Contract string `json:"contract,omitempty"`
+	Contract string `json:"contract,omitzero"`
 	// Route is how the registry that sent the call is reached at once. Nil
 	// means that a stream takes the answer, and that nothing is claimed.
-	Route *Route `json:"route,omitempty"`
+	Route *Route `json:"route,omitzero"`
 }
 
 // ToolCallMeta says where a call comes from.
 type ToolCallMeta struct {
-	RunID            string `json:"run_id,omitempty"`
-	SessionID        string `json:"session_id,omitempty"`
-	TurnID           string `json:"turn_id,omitempty"`
-	ToolCallID       string `json:"tool_call_id,omitempty"`
-	ParentToolCallID string `json:"parent_tool_call_id,omitempty"`
+	RunID            string `json:"run_id,omitzero"`
+	SessionID        string `json:"session_id,omitzero"`
+	TurnID           string `json:"turn_id,omitzero"`
+	ToolCallID       string `json:"tool_call_id,omitzero"`
+	ParentToolCallID string `json:"parent_tool_call_id,omitzero"`
 	// TenantID and UserID complete the identity of the caller.
-	TenantID string `json:"tenant_id,omitempty"`
-	UserID   string `json:"user_id,omitempty"`
+	TenantID string `json:"tenant_id,omitzero"`
+	UserID   string `json:"user_id,omitzero"`
 	// IdempotencyKey is the caller's, or empty.
-	IdempotencyKey string `json:"idempotency_key,omitempty"`
+	IdempotencyKey string `json:"idempotency_key,omitzero"`
 	// Attempt counts the attempts at the call from 1, or is 0 when not known.
-	Attempt int `json:"attempt,omitempty"`
+	Attempt int `json:"attempt,omitzero"`
 	// Caller is the caller's own _meta object.
-	Caller json.RawMessage `json:"caller,omitempty"`
+	Caller json.RawMessage `json:"caller,omitzero"`
 }
 
 // Route is how the registry that sent a call is reached at once.
@@ -108,11 +110,15 @@ type Route struct {
 	Inbox string `json:"inbox"`
 	// Shared is the subject that any registry of the namespace responds to when
 	// Inbox does not.
-	Shared string `json:"shared,omitempty"`
+	Shared string `json:"shared,omitzero"`
 	// Token proves that a claim or result answers this message.
-	Token string `json:"token,omitempty"`
+	Token string `json:"token,omitzero"`
 	// Claim says that the call must be claimed before the tool runs.
-	Claim bool `json:"claim,omitempty"`
+	Claim bool `json:"claim,omitzero"`
+	// Confirm says that the result is handed in as a question to Inbox, whose
+	// answer confirms that it is recorded. Otherwise it is published under
+	// NotesSubject, and the call is sent again if it gets lost.
+	Confirm bool `json:"confirm,omitzero"`
 }
 
 // NotesSubject returns the subject on which the owner of an inbox listens to
@@ -123,39 +129,39 @@ func NotesSubject(inbox string) string { return inbox + ":notes" }
 type ToolResultMessage struct {
 	ToolUseID string `json:"tool_use_id"`
 	// ResultJSON is the structured result.
-	ResultJSON json.RawMessage `json:"result_json,omitempty"`
+	ResultJSON json.RawMessage `json:"result_json,omitzero"`
 	// Bounds says what part of a larger result this is.
-	Bounds *Bounds `json:"bounds,omitempty"`
+	Bounds *Bounds `json:"bounds,omitzero"`
 	// ServerData is for programs around the model, never for the model.
-	ServerData []ServerData `json:"server_data,omitempty"`
+	ServerData []ServerData `json:"server_data,omitzero"`
 	// Error, when not nil, says that there is no result, and why.
-	Error *ToolError `json:"error,omitempty"`
+	Error *ToolError `json:"error,omitzero"`
 
 	// Content holds the blocks of the result, where it is more than its
 	// structured part.
-	Content []tools.Content `json:"content,omitempty"`
+	Content []tools.Content `json:"content,omitzero"`
 	// IsError says that the result is the tool's answer that it failed.
-	IsError bool `json:"is_error,omitempty"`
-	// Meta is the result's _meta.
-	Meta map[string]any `json:"meta,omitempty"`
+	IsError bool `json:"is_error,omitzero"`
+	// Meta is the result's _meta object.
+	Meta json.RawMessage `json:"meta,omitzero"`
 	// Wire is the result object of an MCP server as it came, and WireKind says
 	// of what; see tools.ToolResult.
-	Wire     json.RawMessage `json:"wire,omitempty"`
-	WireKind string          `json:"wire_kind,omitempty"`
+	Wire     json.RawMessage `json:"wire,omitzero"`
+	WireKind string          `json:"wire_kind,omitzero"`
 	// Receipt goes back to the registry that sent the call.
-	Receipt *Receipt `json:"receipt,omitempty"`
+	Receipt *Receipt `json:"receipt,omitzero"`
 }
 
 // Receipt tells a registry which call a result answers, and who gives it.
 type Receipt struct {
 	// Instance is the worker that ran the call.
-	Instance string `json:"instance,omitempty"`
+	Instance string `json:"instance,omitzero"`
 	// Token is that of the call's Route.
-	Token string `json:"token,omitempty"`
+	Token string `json:"token,omitzero"`
 	// TenantID is the tenant of the caller.
-	TenantID string `json:"tenant_id,omitempty"`
+	TenantID string `json:"tenant_id,omitzero"`
 	// Notes is how many notes were sent ahead of the result.
-	Notes int `json:"notes,omitempty"`
+	Notes int `json:"notes,omitzero"`
 }
 
 // Bounds says what part of a larger result a result is.
@@ -163,13 +169,13 @@ type Bounds struct {
 	// Returned is how many items the result holds.
 	Returned int `json:"returned"`
 	// Total is how many there are, if that is known.
-	Total *int `json:"total,omitempty"`
+	Total *int `json:"total,omitzero"`
 	// Truncated says that there are more than were returned.
 	Truncated bool `json:"truncated"`
 	// RefinementHint says how to ask for less, or for the rest.
-	RefinementHint string `json:"refinement_hint,omitempty"`
+	RefinementHint string `json:"refinement_hint,omitzero"`
 	// NextCursor is what gives the next part, or nil.
-	NextCursor *string `json:"next_cursor,omitempty"`
+	NextCursor *string `json:"next_cursor,omitzero"`
 }
 
 // ServerData is something beside the result that is not for the model.
@@ -187,17 +193,17 @@ type ToolError struct {
 	// Message is for people and models.
 	Message string `json:"message"`
 	// Issues says what is wrong with which argument.
-	Issues []Issue `json:"issues,omitempty"`
+	Issues []Issue `json:"issues,omitzero"`
 
 	// Class is the kind of failure. Empty lets Code decide.
-	Class tools.ErrorClass `json:"class,omitempty"`
+	Class tools.ErrorClass `json:"class,omitzero"`
 	// NotDelivered says that the tool was certainly not run.
-	NotDelivered bool `json:"not_delivered,omitempty"`
+	NotDelivered bool `json:"not_delivered,omitzero"`
 	// OutcomeUnknown says that it is not known whether the tool had its effect.
-	OutcomeUnknown bool `json:"outcome_unknown,omitempty"`
+	OutcomeUnknown bool `json:"outcome_unknown,omitzero"`
 	// RetryAfterMS is how long to wait before the same call may succeed, in
 	// milliseconds.
-	RetryAfterMS int64 `json:"retry_after_ms,omitempty"`
+	RetryAfterMS int64 `json:"retry_after_ms,omitzero"`
 }
 
 // Issue is one thing that is wrong with the arguments.
@@ -207,9 +213,9 @@ type Issue struct {
 	// Constraint says what is not satisfied.
 	Constraint string `json:"constraint"`
 	// Message explains it, and never quotes a value.
-	Message string `json:"message,omitempty"`
+	Message string `json:"message,omitzero"`
 	// Allowed lists what is allowed, where that is a list.
-	Allowed []string `json:"allowed,omitempty"`
+	Allowed []string `json:"allowed,omitzero"`
 }
 
 // The codes of a ToolError that the registry knows. Others are a tool's own.
@@ -242,18 +248,18 @@ type OutputDeltaMessage struct {
 type ProgressMessage struct {
 	ToolUseID string          `json:"tool_use_id"`
 	Progress  float64         `json:"progress"`
-	Total     float64         `json:"total,omitempty"`
-	Message   string          `json:"message,omitempty"`
-	Raw       json.RawMessage `json:"raw,omitempty"`
+	Total     float64         `json:"total,omitzero"`
+	Message   string          `json:"message,omitzero"`
+	Raw       json.RawMessage `json:"raw,omitzero"`
 }
 
 // LogMessage is a line for the caller's log.
 type LogMessage struct {
 	ToolUseID string          `json:"tool_use_id"`
 	Level     string          `json:"level"`
-	Logger    string          `json:"logger,omitempty"`
-	Data      json.RawMessage `json:"data,omitempty"`
-	Raw       json.RawMessage `json:"raw,omitempty"`
+	Logger    string          `json:"logger,omitzero"`
+	Data      json.RawMessage `json:"data,omitzero"`
+	Raw       json.RawMessage `json:"raw,omitzero"`
 }
 
 // DecodeCall reads what stands on a request stream. The error is ErrInvalid and
@@ -332,40 +338,36 @@ func decode(data []byte, into any) error {
 	if len(data) > MaxMessageBytes {
 		return fmt.Errorf("%w: the message has %d bytes; at most %d are allowed", ErrInvalid, len(data), MaxMessageBytes)
 	}
-	if err := rawjson.Check(data, rawjson.Options{}); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
 	if rawjson.KindOf(data) != rawjson.KindObject {
 		return fmt.Errorf("%w: the message is no JSON object", ErrInvalid)
 	}
-	if err := json.Unmarshal(data, into); err != nil {
+	if err := jsonv2.Unmarshal(data, into); err != nil {
 		return fmt.Errorf("%w: %s", ErrInvalid, misfit(err))
 	}
 	return nil
 }
 
-// misfit says which member has a wrong type, without its value.
+// misfit says what is wrong with a message, without its values.
 func misfit(err error) string {
-	var te *json.UnmarshalTypeError
-	if errors.As(err, &te) {
-		return fmt.Sprintf("%q cannot be a JSON %s", te.Field, kindWord(te.Value))
+	var syntax *jsontext.SyntacticError
+	if errors.As(err, &syntax) {
+		if errors.Is(err, jsontext.ErrDuplicateName) {
+			return fmt.Sprintf("duplicate member at offset %d", syntax.ByteOffset)
+		}
+		return fmt.Sprintf("not JSON at offset %d", syntax.ByteOffset)
 	}
-	return "a member has a value of the wrong form"
-}
-
-// kindWord leaves out the number that encoding/json quotes.
-func kindWord(value string) string {
-	word, _, _ := bytes.Cut([]byte(value), []byte(" "))
-	return string(word)
+	var semantic *jsonv2.SemanticError
+	if errors.As(err, &semantic) {
+		return fmt.Sprintf("%q has a value of the wrong form", string(semantic.JSONPointer))
+	}
+	return "not JSON"
 }
 
 // Encode returns a message as JSON, with text as it is.
 func Encode(message any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(message); err != nil {
+	out, err := jsonv2.Marshal(message)
+	if err != nil {
 		return nil, fmt.Errorf("%w: the message cannot be encoded: %w", ErrInvalid, err)
 	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+	return out, nil
 }

@@ -67,7 +67,7 @@ func TestDocumentedMessages(t *testing.T) {
 func TestDecodeRefuses(t *testing.T) {
 	long := strings.Repeat("x", registry.MaxIDBytes+1)
 	for name, c := range map[string]struct{ doc, says string }{
-		"nothing":        {``, "JSON"},
+		"nothing":        {``, "no JSON object"},
 		"no object":      {`[1]`, "no JSON object"},
 		"half":           {`{"type":"call"`, "JSON"},
 		"no type":        {`{}`, "neither"},
@@ -181,7 +181,7 @@ func TestFingerprint(t *testing.T) {
 		return fp
 	}
 	one, other := contract("a", "b"), contract("b", "a")
-	other.Tools[0].ArgsSchema = json.RawMessage(` { "type" : "object" } `)
+	other.Tools[0].ArgsSchema = json.RawMessage(` { "\u0074ype" : "object" } `)
 	if print(one) != print(other) {
 		t.Error("order and white space count")
 	}

@@ -23,7 +23,7 @@ func ResultStream(toolUseID string) string { return "result:" + toolUseID }
 func DeadStream(toolset string) string { return "toolset:" + toolset + ":dead" }
 
 // CancelSubject returns the subject on which a toolset's workers hear of calls
-// whose callers went away.
+// whose callers went away, and are asked which calls they have.
 func CancelSubject(toolset string) string { return "toolset:" + toolset + ":cancel" }
 
 // InstanceSubject returns the subject that one worker alone responds to.

@@ -1,7 +1,9 @@
 package registry
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 
 	"github.com/toolcrib/toolcrib/registry/stream"
 	"github.com/toolcrib/toolcrib/tools"
@@ -23,11 +25,16 @@ func (n note) pass(ctx context.Context, in *tools.Call) {
 	}
 }
 
-// note takes a note of a call that runs. When its caller is slow, notes are
-// lost, and results are not.
+// note takes what a worker says of a call that runs, and the result of one that
+// is not recorded. When its caller is slow, notes are lost, and results are not.
 func (r *Registry) note(m stream.Message) {
+	if m.Name == MessageHeld {
+		r.held(m)
+		return
+	}
 	id, n, ok := readNote(m)
 	if !ok {
+		r.unconfirmed(m)
 		return
 	}
 	c := r.known(id)
@@ -45,6 +52,34 @@ func (r *Registry) note(m stream.Message) {
 	select {
 	case c.heard <- struct{}{}:
 	default:
+	}
+}
+
+// unconfirmed takes the result of a call that is not recorded.
+func (r *Registry) unconfirmed(m stream.Message) {
+	res, err := DecodeResult(m.Payload)
+	if err != nil {
+		r.log.Warn("a result cannot be read", "error", err)
+		return
+	}
+	if c := r.known(res.ToolUseID); c == nil || c.recorded {
+		return // its caller went away, or it must be confirmed
+	}
+	if err := r.take(r.ctx, &res); err != nil {
+		r.log.Error("a result cannot be taken", "call", res.ToolUseID, "error", err)
+	}
+}
+
+// held notes that workers have calls which were asked for.
+func (r *Registry) held(m stream.Message) {
+	var p Probe
+	if decode(m.Payload, &p) != nil {
+		return
+	}
+	for _, id := range p.ToolUseIDs {
+		if c := r.known(id); c != nil {
+			c.sending() // it is not lost
+		}
 	}
 }
 
@@ -71,7 +106,15 @@ func resultOf(m *ToolResultMessage) (tools.ToolResult, error) {
 	if m.Error != nil {
 		return tools.ToolResult{}, m.Error.failure()
 	}
-	res := tools.ToolResult{Structured: m.ResultJSON, Content: m.Content, IsError: m.IsError, Meta: m.Meta, Wire: m.Wire, WireKind: tools.Kind(m.WireKind)}
+	res := tools.ToolResult{Structured: m.ResultJSON, Content: m.Content, IsError: m.IsError, Wire: m.Wire, WireKind: tools.Kind(m.WireKind)}
+	if len(m.Meta) > 0 {
+		numbers := json.NewDecoder(bytes.NewReader(m.Meta))
+		numbers.UseNumber()
+		if err := numbers.Decode(&res.Meta); err != nil {
+			return tools.ToolResult{}, &tools.Error{Code: tools.ErrToolInvalidOutput, Class: tools.ErrClassPermanent, Delivery: tools.Answered,
+				Message: "the result's meta is no object"}
+		}
+	}
 	if m.ResultJSON != nil {
 		res.Value = m.ResultJSON
 	}
@@ -94,8 +137,13 @@ func ResultMessage(toolUseID string, res tools.ToolResult) (ToolResultMessage, e
 	if err != nil {
 		return ToolResultMessage{}, err
 	}
-	m := ToolResultMessage{ToolUseID: toolUseID, ResultJSON: structured, Content: res.Content, IsError: res.IsError, Meta: res.Meta,
+	m := ToolResultMessage{ToolUseID: toolUseID, ResultJSON: structured, Content: res.Content, IsError: res.IsError,
 		Wire: res.Wire, WireKind: string(res.WireKind)}
+	if len(res.Meta) > 0 {
+		if m.Meta, err = json.Marshal(res.Meta); err != nil {
+			return ToolResultMessage{}, err
+		}
+	}
 	if b, ok := res.Provider["bounds"].(Bounds); ok {
 		m.Bounds = &b
 	}

@@ -42,12 +42,12 @@ type record struct {
 	Accepted time.Time `json:"accepted"`
 	Deadline time.Time `json:"deadline"`
 	// Message is what is sent, as long as the call is open.
-	Message *ToolCallMessage `json:"message,omitempty"`
+	Message *ToolCallMessage `json:"message,omitzero"`
 	// Instance is the worker that claimed it, and Claimed when.
-	Instance string    `json:"instance,omitempty"`
+	Instance string    `json:"instance,omitzero"`
 	Claimed  time.Time `json:"claimed,omitzero"`
 	// Result is there once the call is done.
-	Result   *ToolResultMessage `json:"result,omitempty"`
+	Result   *ToolResultMessage `json:"result,omitzero"`
 	Finished time.Time          `json:"finished,omitzero"`
 }
 
@@ -121,24 +121,20 @@ func decodeRecord(value []byte) (*record, error) {
 // callID derives the id of an attempt at a call from its run and the caller's own
 // id of it, or from the caller's idempotency key: the same attempt at the same
 // call has the same id, whichever process sees it. A call of no run and without a
-// key has an id of its own.
-func callID(who identity.Quadruple, toolset string, q *request, in *tools.Call) string {
-	attempt := fmt.Sprint(in.Attempt())
+// key has an id of its own, and again is false.
+func callID(who *identity.Quadruple, toolset string, q *request, in *tools.Call) (id string, again bool) {
 	switch {
 	case in == nil:
 	case in.IdempotencyKey != "":
-		return hashed("key", who.TenantID, who.UserID, toolset, q.tool, in.IdempotencyKey, attempt)[:idBytes]
+		return hashed("key", who.TenantID, who.UserID, toolset, q.tool, in.IdempotencyKey, fmt.Sprint(in.Attempt()))[:idBytes], true
 	case who.RunID != "":
-		return hashed("run", who.TenantID, who.UserID, who.SessionID, who.RunID, in.ID, attempt)[:idBytes]
+		return hashed("run", who.TenantID, who.UserID, who.SessionID, who.RunID, in.ID, fmt.Sprint(in.Attempt()))[:idBytes], true
 	}
-	return hashed(rand.Text())[:idBytes]
+	return rand.Text(), false
 }
 
-// idBytes is the length of a call's id.
+// idBytes is the length of an id that is derived.
 const idBytes = 40
-
-// bodyDigest is what two calls of one id must agree on.
-func bodyDigest(toolset, tool, arguments string) string { return hashed(toolset, tool, arguments) }
 
 // hashed returns the SHA-256, in hex, of texts that cannot run into each other.
 func hashed(parts ...string) string {

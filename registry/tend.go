@@ -3,6 +3,8 @@ package registry
 import (
 	"context"
 	"time"
+
+	"github.com/toolcrib/toolcrib/registry/stream"
 )
 
 const (
@@ -115,8 +117,10 @@ func (r *Registry) look(ctx context.Context, c *call) {
 	}
 }
 
-// mend sends calls again when the stream holds fewer than have no worker: then it
-// has lost some. One that is there twice runs once, as it is claimed.
+// mend looks for calls that the stream has lost, among those that were sent a
+// while ago and that no worker has claimed. When the stream holds nothing, all of
+// them are. When nothing waits on it, workers hold what is left: they are asked
+// which, and what none of them has is sent again.
 func (r *Registry) mend(ctx context.Context, name string, list []*call) {
 	r.mu.Lock()
 	ts := r.toolsets[name]
@@ -129,12 +133,55 @@ func (r *Registry) mend(ctx context.Context, name string, list []*call) {
 		return // the backend is away
 	}
 	size, err := s.Size(ctx)
-	if err != nil || size.Waiting+size.Held >= len(list) {
+	if err != nil || size.Waiting > 0 {
 		return
 	}
-	r.log.Warn("the stream lost calls, which are sent again", "toolset", name, "calls", len(list), "held", size.Held, "waiting", size.Waiting)
-	r.resend(ctx, ts, list)
+	if size.Held > 0 {
+		if ts.hasUnnamed() {
+			return // they cannot be asked
+		}
+		list = r.probe(ctx, name, list)
+	}
+	if len(list) > 0 {
+		r.log.Warn("calls were lost and are sent again", "toolset", name, "calls", len(list))
+		r.resend(ctx, ts, list)
+	}
 }
+
+// hasUnnamed reports whether workers serve the toolset that cannot be asked.
+func (ts *toolset) hasUnnamed() bool {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	return ts.agreed.Unnamed
+}
+
+// probe asks the toolset's workers which of the calls they have, and returns those
+// of which none said so since it was asked before.
+func (r *Registry) probe(ctx context.Context, name string, list []*call) (lost []*call) {
+	var ids []string
+	for _, c := range list {
+		if c.probed.Load() {
+			lost = append(lost, c)
+		} else if len(ids) < probeAtOnce {
+			ids = append(ids, c.id)
+			c.probed.Store(true)
+		}
+	}
+	if len(ids) == 0 {
+		return lost
+	}
+	payload, err := Encode(Probe{ToolUseIDs: ids, Inbox: r.inbox})
+	if err == nil {
+		err = r.client.Publish(ctx, CancelSubject(name), stream.Message{Name: MessageProbe, Payload: payload})
+	}
+	if err != nil {
+		r.log.Warn("the workers cannot be asked for their calls", "toolset", name, "error", err)
+	}
+	return lost
+}
+
+// probeAtOnce bounds how many calls are asked for in one message.
+const probeAtOnce = 1000
 
 // resend puts calls that no worker has on the stream again, as calls of this
 // process.

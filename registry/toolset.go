@@ -23,6 +23,7 @@ type toolset struct {
 
 	mu        sync.Mutex // guards what follows
 	agreed    agreement
+	prints    map[string]string // fingerprints of its tools, by name
 	instances map[string]*instance
 	changing  bool // calls wait: a contract takes the place of another
 	lastPong  time.Time
@@ -57,7 +58,9 @@ func toolsetKey(name string) store.Key {
 }
 
 func (r *Registry) newToolset(name string, a agreement) *toolset {
-	return &toolset{name: name, reg: r, agreed: a, instances: map[string]*instance{}, changed: make(chan struct{})}
+	ts := &toolset{name: name, reg: r, instances: map[string]*instance{}, changed: make(chan struct{})}
+	ts.agree(a)
+	return ts
 }
 
 // loadToolsets reads the toolsets that were known before this process began.
@@ -105,7 +108,7 @@ func (r *Registry) reread(ctx context.Context, name string) (*toolset, error) {
 	if news {
 		ts.instances = map[string]*instance{}
 	}
-	ts.agreed = a
+	ts.agree(a)
 	ts.mu.Unlock()
 	r.changedTools()
 	return ts, nil
@@ -205,16 +208,22 @@ func (ts *toolset) ready(ctx context.Context, wait bool) error {
 	}
 }
 
-// spec returns the tool of that name in the contract of now.
-func (ts *toolset) spec(tool string) (ToolSpec, bool) {
+// isReady reports whether a call may be sent at once.
+func (ts *toolset) isReady() bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
-	for _, t := range ts.agreed.Contract.Tools {
-		if t.Name == tool {
-			return t, true
+	return !ts.changing && ts.live() > 0
+}
+
+// agree takes over an agreement. The caller holds the lock, or is alone.
+func (ts *toolset) agree(a agreement) {
+	ts.agreed, ts.prints = a, make(map[string]string, len(a.Contract.Tools))
+	for i := range a.Contract.Tools {
+		t := &a.Contract.Tools[i]
+		if fp, err := t.Fingerprint(); err == nil {
+			ts.prints[t.Name] = fp
 		}
 	}
-	return ToolSpec{}, false
 }
 
 // stream opens the request stream once.

@@ -41,9 +41,41 @@ func poke(c chan struct{}) {
 }
 
 func (w *worker) hearCancel(m stream.Message) {
+	if m.Name == registry.MessageProbe {
+		w.tellHeld(m)
+		return
+	}
 	var c registry.Cancel
 	if json.Unmarshal(m.Payload, &c) == nil && c.ToolUseID != "" {
 		w.drop(c.ToolUseID)
+	}
+}
+
+// tellHeld says which of some calls the worker has.
+func (w *worker) tellHeld(m stream.Message) {
+	var asked registry.Probe
+	if json.Unmarshal(m.Payload, &asked) != nil || asked.Inbox == "" {
+		return
+	}
+	held := registry.Probe{}
+	w.mu.Lock()
+	for _, id := range asked.ToolUseIDs {
+		if w.held[id] != nil {
+			held.ToolUseIDs = append(held.ToolUseIDs, id)
+		}
+	}
+	w.mu.Unlock()
+	if len(held.ToolUseIDs) == 0 {
+		return
+	}
+	payload, err := registry.Encode(held)
+	if err == nil {
+		ctx, cancel := w.brief()
+		defer cancel()
+		err = w.client.Publish(ctx, registry.NotesSubject(asked.Inbox), stream.Message{Name: registry.MessageHeld, Payload: payload})
+	}
+	if err != nil {
+		w.log.Warn("a registry cannot be told which calls the worker has", "error", err)
 	}
 }
 

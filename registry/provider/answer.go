@@ -124,6 +124,9 @@ func (w *worker) encode(j *job, res registry.ToolResultMessage) []byte {
 // worker ends.
 func (w *worker) deliver(m *registry.ToolCallMessage, payload []byte) error {
 	message := stream.Message{Name: w.opts.ResultEventType, Payload: payload}
+	if m.Route != nil && !m.Route.Confirm {
+		return w.client.Publish(w.work, registry.NotesSubject(m.Route.Inbox), message)
+	}
 	if m.Route != nil {
 		if answer, err := w.request(w.work, m.Route, message, registry.MessageRetry); err == nil && answer.Name == registry.MessageOK {
 			return nil

@@ -505,6 +505,60 @@ func TestLostByTheStream(t *testing.T) {
 	}
 }
 
+// A call whose event was acknowledged, and whose answer got lost, is sent again;
+// one that a worker still has is not.
+func TestLostAnswer(t *testing.T) {
+	c := newCrib(t, nil)
+	g := newGate()
+	c.serve("demo", serving(g.handle), provider.Options{})
+	c.up("demo", 1)
+	long := c.calls(1, "demo.read")
+	<-g.entered // and stays for longer than a lost answer takes to be noticed
+	c.announce("demo")
+	s, err := c.client.Stream(t.Context(), registry.RequestStream("demo"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink, err := s.Sink(t.Context(), "provider", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := make(chan outcome, 64)
+	for sent := 0; ; sent++ { // until this sink gets one of them
+		go func() {
+			res, err := c.call(registry.Wait(caller(t)), "demo.read", `{}`)
+			out <- outcome{res, err}
+		}()
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		e, err := sink.Receive(ctx)
+		cancel()
+		if err != nil {
+			continue
+		}
+		c.check(e.Ack(t.Context()))
+		c.check(sink.Close())
+		m, err := registry.DecodeCall(e.Payload)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for id := <-g.entered; id != m.ToolUseID; id = <-g.entered {
+		}
+		close(g.open)
+		for range sent + 1 {
+			if o := <-out; o.err != nil {
+				t.Error(o.err)
+			}
+		}
+		break
+	}
+	if o := <-long; o.err != nil {
+		t.Error(o.err)
+	}
+	if n := len(g.entered); n != 0 {
+		t.Errorf("%d calls that a worker had were sent again", n)
+	}
+}
+
 // A registry that takes another's place knows its toolsets and its calls.
 func TestAnotherRegistry(t *testing.T) {
 	c := newCrib(t, nil)

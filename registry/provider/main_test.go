@@ -33,7 +33,7 @@ func TestMain(m *testing.M) {
 
 // patience bounds each thing that the tests wait for, generously: it decides
 // only how long a failure takes.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // crib is a stream server, a store, a registry on both, and a catalog of the
 // workers' tools.
