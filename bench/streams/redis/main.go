@@ -1,11 +1,12 @@
 // Command redis compares calls over package redisstream with the floor: a caller and a worker, in processes of their own,
 // written with go-redis alone. Requests of the floor go over one stream with a consumer group, and all answers over one
 // reply stream; what was answered is acknowledged and deleted, so that the streams stay short. Calls over the package
-// go over a stream and are answered over the bus, as those of the registry are.
+// go over a stream and are answered over the bus, as those of the registry are. Calls of a tool on a worker go through the
+// door of a catalog as well; those of a tool that may have effects are recorded and claimed besides.
 //
 //	go run ./bench/streams/redis -url redis://127.0.0.1:6379 -calls 20000 -inflight 64 -rounds 5
 //
-// Both take turns on the same server. Each line is one round; the last gives the medians and their ratios.
+// Both take turns on the same server. Each line is one round; the last ones give the medians and their ratios.
 package main
 
 import (
@@ -18,6 +19,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/toolcrib/toolcrib/bench/streams/calls"
 )
 
 type options struct {
@@ -44,6 +47,8 @@ var programs = []struct {
 }{
 	{"bare", startBare, workBare},
 	{"seam", startSeam, workSeam},
+	{calls.Read, startCalls(calls.Read), workCalls},
+	{calls.Write, startCalls(calls.Write), workCalls},
 }
 
 func main() {
@@ -78,9 +83,11 @@ func run(ctx context.Context, o *options) error {
 			p50[i], rate[i] = append(p50[i], one.p50), append(rate[i], one.rate)
 		}
 	}
-	fmt.Printf("medians: p50 %.0f and %.0f µs, %.2f times the floor; %.0f and %.0f calls/s, %.2f times the floor\n",
-		median(p50[0]), median(p50[1]), median(p50[1])/median(p50[0]),
-		median(rate[0]), median(rate[1]), median(rate[1])/median(rate[0]))
+	for i := 1; i < len(programs); i++ {
+		fmt.Printf("%s, medians: p50 %.0f and %.0f µs, %.2f times the floor; %.0f and %.0f calls/s, %.2f times the floor\n", programs[i].name,
+			median(p50[0]), median(p50[i]), median(p50[i])/median(p50[0]),
+			median(rate[0]), median(rate[i]), median(rate[i])/median(rate[0]))
+	}
 	return nil
 }
 
