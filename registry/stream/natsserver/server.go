@@ -81,6 +81,11 @@ const TokenFile = "token"
 // kept in files.
 const memory = 64 << 20
 
+// pingInterval is how often a silent client is asked whether it is there. One that
+// does not answer two times gets no more events: until then each that goes to it
+// waits for the end of a lease.
+const pingInterval = 10 * time.Second
+
 // startTimeout bounds how long a server takes to read its streams, and startPoll is
 // how often it is asked whether it has.
 const (
@@ -152,6 +157,7 @@ func (o *Options) settings(dir string) (*server.Options, error) {
 		JetStream: true, StoreDir: dir, JetStreamMaxMemory: memory, JetStreamMaxStore: orDefault(o.MaxStore, DefaultMaxStore),
 		MaxPayload: int32(orDefault(int64(o.MaxPayload), MaxPayload)), MaxPending: 16 * MaxPayload,
 		SyncAlways: o.Sync == SyncEvery, SyncInterval: SyncInterval,
+		PingInterval: pingInterval, MaxPingsOut: 2,
 	}
 	if o.TLS != nil {
 		settings.TLSConfig, settings.TLS = o.TLS.Clone(), true

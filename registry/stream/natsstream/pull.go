@@ -65,6 +65,8 @@ func (s *sink) told(status string, msg *nats.Msg) {
 		return
 	}
 	s.asked = 0
+	s.queue.client.log.Debug("the server ended a request for events", "stream", s.queue.name, "sink", s.name,
+		"status", status, "reason", msg.Header.Get("Description"))
 	select {
 	case s.broken <- struct{}{}:
 	default:
@@ -94,17 +96,24 @@ func (s *sink) keep() {
 		case <-ctx.Done():
 		}
 	})
-	for {
+	var last time.Time
+	for wait := retryFirst; ; {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.broken:
-			s.repair(ctx)
 		case now := <-ticker.C:
-			if s.forgotten(now) {
-				s.repair(ctx)
+			if !s.forgotten(now) {
+				continue
 			}
 		}
+		// A server that refuses what a sink asks for does so again and again.
+		wait = min(2*wait, reconnectMost)
+		if time.Since(last) > 2*beat {
+			wait = retryFirst
+		}
+		s.repair(ctx, wait)
+		last = time.Now()
 	}
 }
 
@@ -116,11 +125,10 @@ func (s *sink) forgotten(now time.Time) bool {
 }
 
 // repair makes the consumer, where it is gone, and pulls anew. It goes on until
-// that worked or ctx ends.
-func (s *sink) repair(ctx context.Context) {
-	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
-		// A pause comes first: the server may be just about to stop or to choose
-		// another keeper of the stream.
+// that worked or ctx ends. A pause comes first: the server may be just about to stop
+// or to choose another keeper of the stream.
+func (s *sink) repair(ctx context.Context, wait time.Duration) {
+	for ; ; wait = min(2*wait, max(wait, retryMost)) {
 		if s.queue.client.pause(ctx, wait) != nil {
 			return
 		}

@@ -126,22 +126,24 @@ func (s *sink) conflict(ctx context.Context, err error) error {
 // start begins the intake.
 func (s *sink) start() error {
 	client := s.queue.client
-	if err := client.keep(s); err != nil {
-		return err
-	}
 	s.ctx, s.cancel = context.WithCancel(client.ctx)
 	sub, err := client.conn.Subscribe(s.inbox, s.receive)
 	if err != nil {
-		client.forget(s)
+		s.cancel()
 		return sendError(err)
 	}
 	sub.SetClosedHandler(func(string) { close(s.stopped) })
+	sub.SetPendingLimits(-1, -1) //nolint:errcheck // The server sends no more than was asked for.
 	s.sub = sub
 	s.running.Go(s.keep)
+	if err := client.keep(s); err != nil {
+		s.Close() //nolint:errcheck // The client is closed, and this with it.
+		return err
+	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.pull()
-	return sub.SetPendingLimits(-1, -1) // The server sends no more than was asked for.
+	return nil
 }
 
 // Lease implements [stream.Sink].
