@@ -39,7 +39,7 @@ func ownerOn(ctx context.Context) owner {
 }
 
 type entry struct {
-	run   Run
+	run   Run // its version counts how often it began
 	nodes []NodeRecord
 	ended time.Time
 	err   error
@@ -66,11 +66,12 @@ func (l *Log) Begin(_ context.Context, r Run) error {
 	}
 	e := &entry{run: r}
 	if old := l.runs[who][r.ID]; old != nil {
-		if old.ended.IsZero() {
-			return fmt.Errorf("%w: %q goes on already", ErrNotResumable, r.ID)
+		if old.ended.IsZero() || old.run.Version != r.Version {
+			return fmt.Errorf("%w: %q went on in the meantime", ErrNotResumable, r.ID)
 		}
 		e.nodes, e.run.Began = old.nodes, old.run.Began
 	}
+	e.run.Version++
 	l.runs[who][r.ID], l.by[r.ID] = e, who
 	l.drop(who)
 	return nil

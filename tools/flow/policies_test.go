@@ -253,7 +253,7 @@ func (j job) run(t *testing.T, budget flow.Budget, limit func(context.Context) (
 // what a naive sequential run gives, and makes the same calls.
 func TestPoliciesEqualTheirSpecification(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
-		j := drawJob(rt, 25)
+		j := drawJob(rt, 15)
 		values, ends := j.want()
 		got := j.run(t, flow.Budget{}, unlimited)
 		if len(ends) > 0 {

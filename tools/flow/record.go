@@ -56,6 +56,9 @@ type Run struct {
 	Inputs   json.RawMessage    `json:"inputs"`
 	// Began is when the run began at first, also of one that was resumed.
 	Began time.Time `json:"began"`
+	// Version is what Load gave of a run that is resumed. Begin refuses, with
+	// ErrNotResumable, a run that went on since it was loaded.
+	Version int64 `json:"-"`
 	// Cancel ends the run with ErrCanceled. It is nil of a run that is not in
 	// this process.
 	Cancel func() `json:"-"`

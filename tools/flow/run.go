@@ -58,14 +58,17 @@ func (f *Flow) Resume(ctx context.Context, runID string) (any, error) {
 	if begun.Digest != f.digest {
 		return nil, fmt.Errorf("%w: %q has changed since the run %q began", ErrNotResumable, f.name, runID)
 	}
-	if nodes == nil {
-		nodes = []NodeRecord{}
-	}
-	return f.start(ctx, runID, begun.Inputs, nodes)
+	return f.start(ctx, runID, begun.Inputs, &resumption{begun.Version, nodes})
 }
 
-// start runs the flow; before are the records of a run that is resumed, or nil.
-func (f *Flow) start(ctx context.Context, id string, inputs json.RawMessage, before []NodeRecord) (any, error) {
+// resumption is what was kept of a run that is resumed.
+type resumption struct {
+	version int64
+	nodes   []NodeRecord
+}
+
+// start runs the flow; before is what was kept of the run, or nil.
+func (f *Flow) start(ctx context.Context, id string, inputs json.RawMessage, before *resumption) (any, error) {
 	if len(inputs) == 0 {
 		inputs = json.RawMessage("{}")
 	}
@@ -89,8 +92,11 @@ func (f *Flow) start(ctx context.Context, id string, inputs json.RawMessage, bef
 	r := newRun(f, id, limited, m, bound)
 	r.outer, r.cancel, r.parent, r.teller = ctx, cancel, parent, newTeller(ctx)
 	r.told = exec.NewProgress(ctx, len(f.graph.order))
-	if err := r.remember(before); err != nil {
-		return nil, err
+	if before != nil {
+		r.version = before.version
+		if err := r.remember(before.nodes); err != nil {
+			return nil, err
+		}
 	}
 	return r.recorded(inputs)
 }
@@ -124,7 +130,8 @@ type run struct {
 	teller         teller
 	told           *exec.Progress
 
-	before map[string]NodeRecord // of a run that is resumed
+	before  map[string]NodeRecord // of a run that is resumed
+	version int64
 }
 
 func newRun(f *Flow, id string, ctx context.Context, m *meter, inputs any) *run {
@@ -184,7 +191,7 @@ func (r *run) recorded(inputs json.RawMessage) (any, error) {
 		return r.announced()
 	}
 	who, _ := identity.QuadrupleFrom(r.outer)
-	begun := Run{ID: r.id, Flow: r.f.name, Digest: r.f.digest, Parent: r.parent, Identity: who, Inputs: inputs, Began: r.began,
+	begun := Run{ID: r.id, Flow: r.f.name, Digest: r.f.digest, Parent: r.parent, Identity: who, Inputs: inputs, Began: r.began, Version: r.version,
 		Cancel: func() { r.cancel(ErrCanceled) }}
 	if err := rec.Begin(r.outer, begun); err != nil {
 		return nil, fmt.Errorf("flow: recording a run of %q: %w", r.f.name, err)

@@ -115,7 +115,9 @@ func (c crashed) Begin(ctx context.Context, r flow.Run) error {
 }
 
 func (c crashed) Load(context.Context, string) (flow.Run, []flow.NodeRecord, error) {
-	return *c.begun, []flow.NodeRecord{c.node}, nil
+	run := *c.begun
+	run.Version = 1
+	return run, []flow.NodeRecord{c.node}, nil
 }
 
 func TestResumeRepeatsNothingWhoseOutcomeIsUnknown(t *testing.T) {

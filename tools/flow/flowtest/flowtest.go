@@ -27,6 +27,7 @@ func Run(t *testing.T, open func(t *testing.T) flow.Runs) {
 		"a failed run goes on":          resumed,
 		"what is over stays over":       over,
 		"an unknown run":                unknown,
+		"what went on meanwhile":        meanwhile,
 		"nothing repeats that may not":  outcome,
 		"concurrent runs do not mix":    concurrent,
 		"large inputs and large values": large,
@@ -200,6 +201,31 @@ func over(t *testing.T, runs flow.Runs) {
 	}
 	if _, err := f.Resume(ctx, latest(t, runs, ctx).ID); !errors.Is(err, flow.ErrNotResumable) {
 		t.Errorf("got %v", err)
+	}
+}
+
+// meanwhile loads a run, has it go on and fail again, and then tries to go on with
+// what was loaded.
+func meanwhile(t *testing.T, runs flow.Runs) {
+	ctx := caller(t.Context(), "acme", "ada")
+	f := compose(t, runs, node("a", func(context.Context) (string, error) { return "", errors.New("no luck") }))
+	if _, err := f.Run(ctx, nil); err == nil {
+		t.Fatal("the run did not fail")
+	}
+	loaded, _, err := runs.Load(ctx, latest(t, runs, ctx).ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.Resume(ctx, loaded.ID); err == nil || errors.Is(err, flow.ErrNotResumable) {
+		t.Fatalf("got %v", err)
+	}
+	if err := runs.Begin(ctx, loaded); !errors.Is(err, flow.ErrNotResumable) {
+		t.Errorf("got %v", err)
+	}
+	fresh := loaded
+	fresh.Version = 0
+	if err := runs.Begin(ctx, fresh); !errors.Is(err, flow.ErrNotResumable) {
+		t.Errorf("a run that is there already: got %v", err)
 	}
 }
 

@@ -182,6 +182,9 @@ func (l *Log) Begin(ctx context.Context, r flow.Run) error {
 			if err := l.free(ctx, old); err != nil {
 				return err
 			}
+			if revision != store.Revision(r.Version) {
+				return fmt.Errorf("%w: %q went on in the meantime", flow.ErrNotResumable, r.ID)
+			}
 			began = old.Began
 		}
 		return l.write(ctx, who, lease, began, revision, kept{ID: r.ID, Flow: r.Flow, Digest: r.Digest, Parent: r.Parent,
@@ -328,9 +331,18 @@ func (l *Log) change(ctx context.Context, who store.Owner, id string, holding []
 }
 
 // Load implements flow.Loader.
-func (l *Log) Load(ctx context.Context, runID string) (flow.Run, []flow.NodeRecord, error) {
-	who := ownerOn(ctx)
-	k, _, err := l.read(ctx, who, runID)
+func (l *Log) Load(ctx context.Context, runID string) (run flow.Run, records []flow.NodeRecord, err error) {
+	err = store.Retry(ctx, func() error {
+		run, records, err = l.load(ctx, ownerOn(ctx), runID)
+		return err
+	})
+	return run, records, err
+}
+
+// load returns a run and its nodes as they are together, or store.ErrConflict when
+// the run went on meanwhile.
+func (l *Log) load(ctx context.Context, who store.Owner, runID string) (flow.Run, []flow.NodeRecord, error) {
+	k, revision, err := l.read(ctx, who, runID)
 	if err != nil {
 		return flow.Run{}, nil, err
 	}
@@ -341,6 +353,9 @@ func (l *Log) Load(ctx context.Context, runID string) (flow.Run, []flow.NodeReco
 	if err != nil {
 		return flow.Run{}, nil, err
 	}
+	if _, now, err := l.read(ctx, who, runID); err != nil || now != revision {
+		return flow.Run{}, nil, cmp.Or(err, store.ErrConflict)
+	}
 	records := make([]flow.NodeRecord, len(nodes))
 	for i, n := range nodes {
 		if n.Lost && n.Status == flow.Done {
@@ -349,7 +364,7 @@ func (l *Log) Load(ctx context.Context, runID string) (flow.Run, []flow.NodeReco
 		records[i] = n.NodeRecord
 	}
 	run := k.run(who)
-	run.Inputs = inputs
+	run.Inputs, run.Version = inputs, int64(revision)
 	return run, records, nil
 }
 
