@@ -313,6 +313,8 @@ func (r *Registry) await(ctx context.Context, c *call, sent <-chan error) (tools
 				return resultOf(&c.result)
 			}
 			return tools.ToolResult{}, r.abandon(ctx, c)
+		case <-r.ctx.Done():
+			return tools.ToolResult{}, &tools.Error{Class: tools.ErrClassTransient, Message: "the gateway ended while the call was under way"}
 		}
 	}
 }

@@ -37,6 +37,7 @@ func (r *Registry) tendForever() {
 func (r *Registry) tend(ctx context.Context) {
 	r.takeUp(ctx)
 	unsent := map[string][]*call{}
+	lives := map[string]bool{} // of workers, each of which is asked once
 	for _, c := range r.open() {
 		if r.overdue(ctx, c) {
 			continue
@@ -45,7 +46,7 @@ func (r *Registry) tend(ctx context.Context) {
 		switch {
 		case c.over():
 			r.discard(c)
-		case s == stateClaimed && c.orphaned(r) && !r.alive(ctx, c.toolset, instance):
+		case s == stateClaimed && c.orphaned(r) && !r.lives(ctx, lives, c.toolset, instance):
 			r.unknown(ctx, c, "the worker that ran the call is gone")
 		case s == stateAccepted && c.sentAgo() > lostAfter:
 			unsent[c.toolset] = append(unsent[c.toolset], c)
@@ -54,6 +55,15 @@ func (r *Registry) tend(ctx context.Context) {
 	for name, list := range unsent {
 		r.mend(ctx, name, list)
 	}
+}
+
+// lives is alive, asked once for each worker.
+func (r *Registry) lives(ctx context.Context, known map[string]bool, toolset, id string) bool {
+	subject := InstanceSubject(toolset, id)
+	if _, asked := known[subject]; !asked {
+		known[subject] = r.alive(ctx, toolset, id)
+	}
+	return known[subject]
 }
 
 // orphaned reports whether nobody in this process waits for the call, so that

@@ -199,6 +199,8 @@ func (ts *toolset) ready(ctx context.Context, wait bool) error {
 		}
 		select {
 		case <-changed:
+		case <-ts.reg.ctx.Done():
+			return errClosed
 		case <-ctx.Done():
 			if changing || live > 0 {
 				return ctx.Err()

@@ -55,9 +55,15 @@ func quick() *registry.Options {
 
 func newCrib(t testing.TB, opts *registry.Options) *crib {
 	t.Helper()
+	return newCribOn(t, opts, nil)
+}
+
+// newCribOn is newCrib with options of the stream server.
+func newCribOn(t testing.TB, opts *registry.Options, server *natsserver.Options) *crib {
+	t.Helper()
 	c := &crib{t: t}
 	var err error
-	if c.server, err = natsserver.Start(t.TempDir(), nil); err != nil {
+	if c.server, err = natsserver.Start(t.TempDir(), server); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.check(c.server.Close()) })
