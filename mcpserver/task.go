@@ -48,7 +48,7 @@ func (s *Server) beginTask(ctx context.Context, r *mcpwire.Request, tool string,
 	}
 	voice := &taskVoice{seal: s.tasks.seal, owner: taskOwnerOf(ctx, r), tool: tool, id: res.TaskID}
 	s.tasks.add(voice.owner, tool, res.TaskID)
-	task, err := s.boundInner(ctx, r, tool, res.Wire)
+	task, err := s.boundInner(ctx, r, voice, res.Wire)
 	if err != nil {
 		return nil, err
 	}
@@ -128,60 +128,10 @@ func (s *Server) askKeeper(ctx context.Context, r *mcpwire.Request, keeper tools
 	if err != nil {
 		return nil, nativeFailure(ctx, err)
 	}
-	if result, err = s.boundTask(ctx, r, voice.tool, result); err != nil {
+	if result, err = s.boundTask(ctx, r, voice, result); err != nil {
 		return nil, err
 	}
 	return voice.say(result), nil
-}
-
-// boundTask makes what a task gave as small as the result of a call, where an
-// answer about the task holds it.
-func (s *Server) boundTask(ctx context.Context, r *mcpwire.Request, tool string, answer json.RawMessage) (json.RawMessage, error) {
-	if s.opts.Bounder != nil && r.Method == methodTaskResult {
-		return s.boundWire(ctx, r, tool, answer)
-	}
-	return s.boundInner(ctx, r, tool, answer)
-}
-
-// boundInner bounds the result in a message that tells how a task stands.
-func (s *Server) boundInner(ctx context.Context, r *mcpwire.Request, tool string, message json.RawMessage) (json.RawMessage, error) {
-	if s.opts.Bounder == nil {
-		return message, nil
-	}
-	result, ok := rawjson.Get(message, "result")
-	if !ok || rawjson.KindOf(result) != rawjson.KindObject {
-		return message, nil
-	}
-	small, err := s.boundWire(ctx, r, tool, result)
-	if err != nil {
-		return nil, err
-	}
-	return rawjson.Set(message, "result", small)
-}
-
-// boundWire bounds a result as an MCP server sent it.
-func (s *Server) boundWire(ctx context.Context, r *mcpwire.Request, tool string, wire json.RawMessage) (json.RawMessage, error) {
-	res := tools.ToolResult{Wire: wire, Tool: tool}
-	if content, ok := rawjson.Get(wire, "content"); ok {
-		if err := json.Unmarshal(content, &res.Content); err != nil {
-			return nil, mcpwire.Errorf(mcpwire.CodeInternalError, "the result of the task cannot be read")
-		}
-	}
-	if structured, ok := rawjson.Get(wire, "structuredContent"); ok {
-		res.Structured = structured
-	}
-	failed, _ := rawjson.Get(wire, "isError")
-	res.IsError = string(failed) == "true"
-	if meta, ok := rawjson.Get(wire, "_meta"); ok {
-		res.Meta = map[string]any{}
-		for it := rawjson.Object(meta); it.Next(); {
-			res.Meta[it.Key()] = json.RawMessage(it.Value())
-		}
-	}
-	if err := s.bound(ctx, tool, &res); err != nil {
-		return nil, nativeFailure(ctx, err)
-	}
-	return encodeResult(&res, s.structuredKinds(ctx, r, tool))
 }
 
 func (s *Server) taskEntrance(r *mcpwire.Request, peer *peer) tools.Entrance {

@@ -36,6 +36,7 @@ type tasks struct {
 	last  int
 	count int
 	of    map[taskOwner][]begunTask
+	small smallResults
 }
 
 func newTasks() *tasks { return &tasks{seal: newTaskSeal(), of: map[taskOwner][]begunTask{}} }
@@ -158,12 +159,17 @@ func (s *Server) lookAtTasks(ctx context.Context, r *mcpwire.Request, owner task
 	return slices.DeleteFunc(found, func(raw json.RawMessage) bool { return raw == nil })
 }
 
+// lookAtTask asks how a task stands. What it gave is for tasks/get and tasks/result
+// to tell, where large results are kept aside.
 func (s *Server) lookAtTask(ctx context.Context, r *mcpwire.Request, keeper tools.TaskKeeper, id string) (json.RawMessage, error) {
 	peer := newPeer(r, s.capabilities(r))
 	peer.close() // there is nothing to be told on the way
 	raw, err := keeper.Task(tools.WithEntrance(ctx, s.taskEntrance(r, peer)), methodGetTask, append(rawjson.AppendQuoted([]byte(`{"taskId":`), id), '}'))
 	if err == nil && rawjson.KindOf(raw) != rawjson.KindObject {
 		return nil, errors.New("the answer is no task")
+	}
+	if err == nil && s.opts.Bounder != nil {
+		return rawjson.Delete(raw, "result")
 	}
 	return raw, err
 }

@@ -125,7 +125,7 @@ func (s *Server) watchTasks(ctx context.Context, r *mcpwire.Request, wanted *wis
 // those of calls.
 func (s *Server) tellTasks(ctx context.Context, r *mcpwire.Request, list []taskUpdate) error {
 	for _, u := range list {
-		params, err := s.boundInner(ctx, r, u.voice.tool, u.params)
+		params, err := s.boundInner(ctx, r, u.voice, u.params)
 		if err != nil {
 			return err
 		}

@@ -76,7 +76,15 @@ func newCrib(t testing.TB, stages tools.Stages, sources ...*mcptool.Config) *cri
 			t.Fatal(refused)
 		}
 	}
-	s := mcpserver.New(c, &mcpserver.Options{Authenticate: whoSays, Bounder: &c.shelf})
+	c.serve(t, &mcpserver.Options{Bounder: &c.shelf})
+	return c
+}
+
+// serve opens an endpoint of the catalog, in the place of one that there was.
+func (c *crib) serve(t testing.TB, opts *mcpserver.Options) {
+	t.Helper()
+	opts.Authenticate = whoSays
+	s := mcpserver.New(c, opts)
 	web := toolstest.NewHTTPServer(t, func() (http.Handler, func()) { return s, nil })
 	t.Cleanup(func() {
 		if err := s.Shutdown(bounded(t)); err != nil {
@@ -84,7 +92,6 @@ func newCrib(t testing.TB, stages tools.Stages, sources ...*mcptool.Config) *cri
 		}
 	})
 	c.url = web.URL
-	return c
 }
 
 // whoSays takes the caller from the header "Who", tenant and user.
