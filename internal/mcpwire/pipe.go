@@ -11,9 +11,9 @@ import (
 
 // ServeStdio serves one client over a pair of pipes, one message on each line,
 // until in ends or ctx does. Requests that are then in progress have two seconds
-// to finish, and their answers are still written. It returns nil at the end of in. A read that
-// blocks when ctx ends is abandoned, unless in is an io.Closer, which is then
-// closed.
+// to finish, and their answers are still written; once ctx has ended, for as long
+// at most. It returns nil at the end of in. A read that blocks when ctx ends is
+// abandoned, unless in is an io.Closer, which is then closed; so is a write.
 func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) error {
 	if !s.gate.enter() {
 		return ErrClosed
@@ -23,12 +23,19 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	p.session = &Session{server: s, pipe: true, id: "pipe-" + newSessionID(), out: p}
 	p.session.open()
 	defer p.session.Close()
+	p.written, p.unread = make(chan struct{}), make(chan struct{})
+	giveUp := sync.OnceFunc(p.giveUp)
+	for _, end := range []context.Context{ctx, p.session.ctx} {
+		defer context.AfterFunc(end, giveUp)()
+	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(p.session.ctx, cancel)()
 	p.ctx = ctx
-	var writer sync.WaitGroup
-	writer.Go(p.lines.run)
+	go func() {
+		defer close(p.written)
+		p.lines.run()
+	}()
 	err := p.serve(in)
 	if err != nil || s.gate.open.Err() == nil { // a shutdown waits by itself
 		defer time.AfterFunc(pipeGrace, cancel).Stop()
@@ -36,13 +43,28 @@ func (s *Server) ServeStdio(ctx context.Context, in io.Reader, out io.Writer) er
 	p.work.Wait()
 	cancel()
 	p.lines.close(ErrClosed)
-	writer.Wait()
+	select {
+	case <-p.written:
+	case <-p.unread:
+	}
 	return err
 }
 
 // pipeGrace is how long requests in progress may go on after the client has
-// closed its end.
+// closed its end, and how long a client has to read what is left.
 const pipeGrace = 2 * time.Second
+
+// giveUp stops writing to a client that does not read.
+func (p *pipe) giveUp() {
+	timer := time.NewTimer(pipeGrace)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		p.lines.close(ErrClosed)
+		close(p.unread)
+	case <-p.written:
+	}
+}
 
 // A pipe is the server's side of a pair of pipes.
 type pipe struct {
@@ -52,6 +74,9 @@ type pipe struct {
 	ctx     context.Context
 	work    sync.WaitGroup
 	begun   bool // initialize was answered
+
+	written chan struct{} // closed when nothing more is written
+	unread  chan struct{} // closed when the client is not waited for any more
 }
 
 func (p *pipe) send(ctx context.Context, msg []byte) error { return p.lines.send(ctx, msg) }
