@@ -20,7 +20,8 @@ import (
 
 // Options say how a client connects. The zero value connects as the URL says.
 type Options struct {
-	// Name is what CLIENT LIST shows as the name of the connections. Default "toolcrib".
+	// Name is what CLIENT LIST shows as the name of the connections, with '-' for what Redis does not allow there.
+	// Default "toolcrib".
 	Name string
 
 	// User and Password authenticate; they go before those of the URL. PasswordFile holds the password instead, and is
@@ -56,6 +57,19 @@ func (o *Options) maxPayload() int {
 		return defaultMaxPayload
 	}
 	return o.MaxPayload
+}
+
+// clientName is the name without what Redis does not allow in it.
+func (o *Options) clientName() string {
+	if o.Name == "" {
+		return "toolcrib"
+	}
+	return strings.Map(func(r rune) rune {
+		if r <= ' ' || r > '~' {
+			return '-'
+		}
+		return r
+	}, o.Name)
 }
 
 // Dial connects to a server by URL: "redis://host:port/database", "rediss://…" with TLS, or "unix:///path". User and
@@ -127,10 +141,7 @@ func (o *Options) settings(address string) (*redis.Options, error) {
 
 // tune sets how connections behave. A command is sent once: whether it may be sent again, its sender knows.
 func (o *Options) tune(r *redis.Options) {
-	r.ClientName = o.Name
-	if r.ClientName == "" {
-		r.ClientName = "toolcrib"
-	}
+	r.ClientName = o.clientName()
 	r.Protocol = 2
 	r.DisableIdentity = true
 	r.MaintNotificationsConfig = &maintnotifications.Config{Mode: maintnotifications.ModeDisabled}

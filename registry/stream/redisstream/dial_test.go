@@ -62,6 +62,18 @@ func TestCertificateFile(t *testing.T) {
 	}
 }
 
+func TestClientName(t *testing.T) {
+	server := peertest.StartRedis(t, nil)
+	c, err := redisstream.Dial(peertest.Bounded(t), server.URL(), &redisstream.Options{Name: "größe of\nworker 1"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if list := observe(t, server).ClientList(t.Context()).Val(); !strings.Contains(list, "name=gr--e-of-worker-1 ") {
+		t.Errorf("the clients are %s", list)
+	}
+}
+
 func TestPasswordFile(t *testing.T) {
 	server := peertest.StartRedis(t, &peertest.RedisOptions{Password: secret})
 	file := filepath.Join(t.TempDir(), "password")
