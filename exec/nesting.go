@@ -21,7 +21,7 @@ type depthKey struct{}
 func Nested(ctx context.Context) (context.Context, error) {
 	depth, _ := ctx.Value(depthKey{}).(int)
 	if depth >= MaxDepth {
-		return nil, fmt.Errorf("%w: %d of them", ErrTooDeep, depth)
+		return nil, &tools.Error{Class: tools.ErrClassPermanent, Delivery: tools.NotDelivered, Err: fmt.Errorf("%w: %d of them", ErrTooDeep, depth)}
 	}
 	return context.WithValue(ctx, depthKey{}, depth+1), nil
 }

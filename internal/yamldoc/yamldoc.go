@@ -117,11 +117,15 @@ func (d *Doc) bounded() error {
 	if err != nil {
 		return d.located(err)
 	}
-	c := &counter{sizes: map[string]int{}}
+	c, seen := &counter{sizes: map[string]int{}}, false
 	for _, doc := range file.Docs {
 		if doc.Body == nil {
 			continue
 		}
+		if seen {
+			return d.at(doc.Body.GetToken(), errors.New("a second document; expected one in the file"))
+		}
+		seen = true
 		if c.count(doc.Body) > maxValues {
 			return &Fault{File: d.File, Err: fmt.Errorf("the document holds more than %d values, counting aliases each time", maxValues)}
 		}

@@ -27,6 +27,7 @@ func TestDecodeRefuses(t *testing.T) {
 	for text, want := range map[string]string{
 		"nam: x":                                `d.yaml:1:1: unknown field "nam"`,
 		"name: x\nname: y":                      `d.yaml:2:1: mapping key "name" already defined`,
+		"name: x\n---\nname: y":                 `d.yaml:3:5: a second document`,
 		"name: [":                               `d.yaml:1:7: `,
 		"list: &a [*a]":                         `d.yaml:1:12: the alias "a" names no anchor before it`,
 		"list: *b":                              `d.yaml:1:8: the alias "b" names no anchor before it`,
