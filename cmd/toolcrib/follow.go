@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"io"
 	"io/fs"
 	"log/slog"
 	"os"
@@ -81,7 +82,7 @@ func (w *fileWatch) settled(logger *slog.Logger) bool {
 }
 
 func (p *plan) reload(ctx context.Context, g *gateway.Gateway) error {
-	raw, err := os.ReadFile(p.file)
+	raw, err := readStart(p.file)
 	if err != nil {
 		return err
 	}
@@ -94,6 +95,20 @@ func (p *plan) reload(ctx context.Context, g *gateway.Gateway) error {
 	}
 	cfg.Listen = p.address(cfg)
 	return g.Reload(ctx, cfg)
+}
+
+// configLimit is more than a configuration may hold: of a larger file no more is
+// read, and what is wrong with it is said of that.
+const configLimit = 2 << 20
+
+// readStart reads a file up to configLimit.
+func readStart(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, configLimit))
 }
 
 func sameState(a, b fs.FileInfo) bool {

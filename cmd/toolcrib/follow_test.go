@@ -4,8 +4,31 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
+	"strings"
 	"testing"
 )
+
+// A file that grew beyond all measure is not taken into memory to be refused.
+func TestReloadOfAHugeFile(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "toolcrib.yaml")
+	if err := os.WriteFile(file, []byte("tools: {}\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Truncate(file, 256<<20); err != nil {
+		t.Fatal(err)
+	}
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	err := (&plan{file: file}).reload(t.Context(), nil)
+	runtime.ReadMemStats(&after)
+	if err == nil || !strings.Contains(err.Error(), "the file is too large") {
+		t.Errorf("got %v", err)
+	}
+	if read := after.TotalAlloc - before.TotalAlloc; read > 64<<20 {
+		t.Errorf("it took %d bytes", read)
+	}
+}
 
 func TestAFileSettlesBeforeItIsRead(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "toolcrib.yaml")
