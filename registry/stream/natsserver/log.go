@@ -21,9 +21,15 @@ func newLog(to *slog.Logger, heard func(string)) *log {
 func text(format string, v []any) string { return strings.TrimSpace(fmt.Sprintf(format, v...)) }
 
 func (l *log) Noticef(format string, v ...any) { l.to.Debug(text(format, v)) }
-func (l *log) Warnf(format string, v ...any)   { l.to.Warn(text(format, v)) }
 func (l *log) Debugf(string, ...any)           {}
 func (l *log) Tracef(string, ...any)           {}
+
+// Warnf reports a warning, but for the one about payloads that the package allows.
+func (l *log) Warnf(format string, v ...any) {
+	if report := text(format, v); !strings.HasPrefix(report, "Maximum payloads over") {
+		l.to.Warn(report)
+	}
+}
 
 // Errorf reports an error, and lets the keeper know.
 func (l *log) Errorf(format string, v ...any) {

@@ -157,7 +157,7 @@ func (o *Options) settings(dir string) (*server.Options, error) {
 		JetStream: true, StoreDir: dir, JetStreamMaxMemory: memory, JetStreamMaxStore: orDefault(o.MaxStore, DefaultMaxStore),
 		MaxPayload: int32(orDefault(int64(o.MaxPayload), MaxPayload)), MaxPending: 16 * MaxPayload,
 		SyncAlways: o.Sync == SyncEvery, SyncInterval: SyncInterval,
-		PingInterval: pingInterval, MaxPingsOut: 2,
+		PingInterval: pingInterval, MaxPingsOut: 2, WriteTimeout: server.WriteTimeoutPolicyRetry,
 	}
 	if o.TLS != nil {
 		settings.TLSConfig, settings.TLS = o.TLS.Clone(), true

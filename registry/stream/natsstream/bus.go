@@ -137,10 +137,8 @@ func (s *subscription) register(ctx context.Context) error {
 	if err := s.sub.SetPendingLimits(stream.MaxBuffered, bufferedBytes); err != nil {
 		return sendError(err)
 	}
-	once, cancel := context.WithTimeout(ctx, tryTimeout)
-	defer cancel()
-	if err := s.client.conn.FlushWithContext(once); err != nil {
-		return sendError(err)
+	if err := s.client.retry(ctx, func(ctx context.Context) error { return sendError(s.client.conn.FlushWithContext(ctx)) }); err != nil {
+		return err
 	}
 	return s.client.keep(s)
 }

@@ -94,6 +94,10 @@ func (c *Client) connected(ctx context.Context) error {
 // so that one without is lost.
 const tryTimeout = 5 * time.Second
 
+// slowest is the rate, in bytes per second, at which a payload is expected to get to
+// the server at least.
+const slowest = 64 << 10
+
 // retryFirst and retryMost are the waits between tries.
 const (
 	retryFirst = 50 * time.Millisecond

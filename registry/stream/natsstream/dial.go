@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -110,7 +111,7 @@ func (o *Options) check() error {
 // Times of a connection.
 const (
 	dialTimeout    = 5 * time.Second
-	pingInterval   = 10 * time.Second // A link that is cut is noticed after two of them without an answer.
+	pingInterval   = 10 * time.Second
 	reconnectFirst = 50 * time.Millisecond
 	reconnectMost  = 2 * time.Second
 	closeTimeout   = 5 * time.Second
@@ -189,7 +190,8 @@ func (o *Options) settings(h *hooks) ([]nats.Option, error) {
 		name = "toolcrib"
 	}
 	settings := []nats.Option{nats.Name(name), nats.Timeout(dialTimeout), nats.MaxReconnects(-1), nats.IgnoreAuthErrorAbort(),
-		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(2), nats.ReconnectBufSize(reconnectBuffer),
+		nats.PingInterval(pingInterval), nats.MaxPingsOutstanding(maxPings), nats.ReconnectBufSize(reconnectBuffer),
+		nats.SetCustomDialer(&dialer{net.Dialer{Timeout: dialTimeout}}),
 		nats.CustomReconnectDelay(reconnectDelay), nats.DisconnectErrHandler(h.disconnected), nats.ReconnectHandler(h.reconnected),
 		nats.ErrorHandler(h.failed)}
 	if o.InProcess != nil {

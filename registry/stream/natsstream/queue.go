@@ -170,7 +170,7 @@ func (q *queue) add(ctx context.Context, msg *nats.Msg) (string, error) {
 	if err := q.client.keeper.Room(); err != nil {
 		return "", err
 	}
-	once, cancel := context.WithTimeout(ctx, tryTimeout)
+	once, cancel := context.WithTimeout(ctx, tryTimeout+time.Duration(len(msg.Data))*time.Second/slowest)
 	defer cancel()
 	got, err := q.client.asks.ask(once, msg)
 	if err != nil {
