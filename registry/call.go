@@ -137,6 +137,25 @@ func (c *call) step(ctx context.Context, l *ledger, change func(rec *record) boo
 	return fmt.Errorf("registry: %w: others keep changing the record of a call", store.ErrConflict)
 }
 
+// surely is step for a change that depends on which worker has the call: before
+// it is taken for not to be made, the record is read, as another process may have
+// changed it.
+func (c *call) surely(ctx context.Context, l *ledger, change func(rec *record) bool) error {
+	made := false
+	noting := func(rec *record) bool {
+		made = change(rec)
+		return made
+	}
+	err := c.step(ctx, l, noting)
+	if err != nil || made || c.over() || !c.recorded {
+		return err
+	}
+	if err := c.refresh(ctx, l); err != nil {
+		return err
+	}
+	return c.step(ctx, l, noting)
+}
+
 // settled takes over what was written. The caller holds the lock.
 func (c *call) settled(rec record, rev store.Revision) {
 	c.rec, c.rev = rec, rev
@@ -201,7 +220,7 @@ func (c *call) finish(ctx context.Context, l *ledger, res *ToolResultMessage) er
 // that was so.
 func (c *call) finishUnclaimed(ctx context.Context, l *ledger, res *ToolResultMessage) (bool, error) {
 	unclaimed := false
-	err := c.step(ctx, l, func(rec *record) bool {
+	err := c.surely(ctx, l, func(rec *record) bool {
 		unclaimed = rec.State == stateAccepted
 		if unclaimed {
 			rec.State, rec.Message, rec.Result, rec.Finished = stateDone, nil, res, time.Now()
@@ -211,28 +230,44 @@ func (c *call) finishUnclaimed(ctx context.Context, l *ledger, res *ToolResultMe
 	return unclaimed, err
 }
 
+// finishLost ends a call that a worker had which is gone, unless another has it
+// by now.
+func (c *call) finishLost(ctx context.Context, l *ledger, instance string, res *ToolResultMessage) error {
+	return c.surely(ctx, l, func(rec *record) bool {
+		lost := rec.State == stateClaimed && rec.Instance == instance
+		if lost {
+			rec.State, rec.Message, rec.Result, rec.Finished = stateDone, nil, res, time.Now()
+		}
+		return lost
+	})
+}
+
 // claim gives the call to a worker. held is the worker that has it when that is
-// another. Before a claim that changes nothing is answered, the record is read:
-// another process may know more.
+// another.
 func (c *call) claim(ctx context.Context, l *ledger, by *Claim) (v Verdict, held string, err error) {
-	given := false
-	decide := func(rec *record) bool {
+	err = c.surely(ctx, l, func(rec *record) bool {
 		v, held = rec.verdict(by)
-		given = v == VerdictRun && rec.State == stateAccepted
+		given := v == VerdictRun && rec.State == stateAccepted
 		if given {
 			rec.State, rec.Instance, rec.Claimed = stateClaimed, by.Instance, time.Now()
 		}
 		return given
-	}
-	if err = c.step(ctx, l, decide); err == nil && !given && v != VerdictOver {
-		if err = c.refresh(ctx, l); err == nil {
-			err = c.step(ctx, l, decide)
-		}
-	}
+	})
 	if err != nil {
 		return VerdictRetry, "", err
 	}
 	return v, held, nil
+}
+
+// unclaim takes a call back from a worker that has not run it.
+func (c *call) unclaim(ctx context.Context, l *ledger, by *Claim) error {
+	return c.surely(ctx, l, func(rec *record) bool {
+		mine := rec.State == stateClaimed && rec.Instance == by.Instance && rec.Token == by.Token
+		if mine {
+			rec.State, rec.Instance, rec.Claimed = stateAccepted, "", time.Time{}
+		}
+		return mine
+	})
 }
 
 // verdict says what becomes of a claim. A worker that has the call already asks

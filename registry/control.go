@@ -94,6 +94,8 @@ type Claim struct {
 	Instance  string `json:"instance"`
 	Token     string `json:"token"`
 	TenantID  string `json:"tenant_id,omitzero"`
+	// Release gives the call back: the worker has not run it, and will not.
+	Release bool `json:"release,omitzero"`
 }
 
 // Verdict answers a Claim.

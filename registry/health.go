@@ -217,14 +217,16 @@ func (r *Registry) missed(ts *toolset, id string, away bool) {
 func (r *Registry) lost(ts *toolset, id string) {
 	for _, c := range r.open() {
 		if s, by, _ := c.view(); c.toolset == ts.name && s == stateClaimed && by == id {
-			r.background(func(ctx context.Context) { r.unknown(ctx, c, "the worker that ran the call is gone") })
+			r.background(func(ctx context.Context) { r.unknown(ctx, c, id) })
 		}
 	}
 }
 
-// unknown ends a call of which nobody knows whether it had its effect.
-func (r *Registry) unknown(ctx context.Context, c *call, why string) {
-	if err := c.finish(ctx, &r.ledger, failed(c.id, &ToolError{Code: CodeOutcomeUnknown, OutcomeUnknown: true, Message: why})); err != nil {
+// unknown ends a call whose worker is gone: nobody knows whether it had its
+// effect.
+func (r *Registry) unknown(ctx context.Context, c *call, instance string) {
+	if err := c.finishLost(ctx, &r.ledger, instance, failed(c.id, &ToolError{Code: CodeOutcomeUnknown, OutcomeUnknown: true,
+		Message: "the worker that ran the call is gone"})); err != nil {
 		r.log.Error("the end of a call cannot be recorded", "toolset", c.toolset, "call", c.id, "error", err)
 	}
 	r.discard(c)
@@ -254,18 +256,39 @@ func (r *Registry) strand(ts *toolset) {
 	}
 }
 
-// alive reports whether a worker answers, and asks it where its last answer is
-// not fresh. Of one that this process has never heard of it says no once there
-// was time to hear of it.
+// absence is for how long nobody must respond for a worker until it counts as
+// gone: it may be connecting again.
+const absence = 2 * time.Second
+
+// alive reports whether a worker may still answer. It is gone when it is known to
+// be down, or when nobody responds for it twice, some time apart. One that is
+// only slow is left to the pings.
 func (r *Registry) alive(ctx context.Context, toolset, id string) bool {
-	limit, cancel := context.WithTimeout(ctx, min(2*time.Second, r.opts.PingInterval))
+	limit, cancel := context.WithTimeout(ctx, absence)
 	defer cancel()
 	_, err := r.ask(limit, toolset, id)
-	if err == nil || errors.Is(err, errNoPong) || errors.Is(err, stream.ErrUnavailable) {
+	subject := InstanceSubject(toolset, id)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !errors.Is(err, stream.ErrNoResponder) {
+		delete(r.absent, subject)
+		return err == nil || errors.Is(err, errNoPong) || errors.Is(err, stream.ErrUnavailable) || r.toolsets[toolset].isUp(id)
+	}
+	since, seen := r.absent[subject]
+	if !seen {
+		r.absent[subject] = time.Now()
 		return true
 	}
-	if errors.Is(err, stream.ErrNoResponder) {
-		return time.Since(r.started) < r.opts.PingInterval // it may be coming back
+	return time.Since(since) < absence
+}
+
+// isUp reports whether a worker answered its pings.
+func (ts *toolset) isUp(id string) bool {
+	if ts == nil {
+		return false
 	}
-	return false
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	i := ts.instances[id]
+	return i != nil && i.up
 }

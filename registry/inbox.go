@@ -42,14 +42,22 @@ func (r *Registry) claimed(ctx context.Context, by *Claim) Verdict {
 	if c == nil || c.toolset != by.Toolset {
 		return VerdictOver
 	}
+	if by.Release {
+		if err := c.unclaim(ctx, &r.ledger, by); err != nil {
+			return VerdictRetry
+		}
+		return VerdictOver
+	}
 	v, held, err := c.claim(ctx, &r.ledger, by)
 	if err != nil {
 		r.log.Error("a claim cannot be recorded", "call", by.ToolUseID, "error", err)
 		return VerdictRetry
 	}
 	if v == VerdictHeld && !r.alive(ctx, by.Toolset, held) {
-		r.unknown(ctx, c, "the worker that ran the call is gone")
-		return VerdictOver
+		r.unknown(ctx, c, held)
+		if c.over() {
+			return VerdictOver
+		}
 	}
 	return v
 }
@@ -136,7 +144,7 @@ func (r *Registry) take(ctx context.Context, res *ToolResultMessage) error {
 	}
 	r.awaitNotes(ctx, c, receipt.Notes)
 	foreign := false
-	err = c.step(ctx, &r.ledger, func(rec *record) bool {
+	err = c.surely(ctx, &r.ledger, func(rec *record) bool {
 		foreign = rec.Token != receipt.Token || rec.State == stateClaimed && rec.Instance != receipt.Instance
 		if foreign || rec.State == stateDone {
 			return false

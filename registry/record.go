@@ -22,7 +22,8 @@ const (
 	toolsetCollection = "worker_toolsets"
 )
 
-// state is how far a recorded call is. It only moves forward.
+// state is how far a recorded call is. It only moves forward, but for a worker
+// that gives back what it has not run.
 type state string
 
 const (

@@ -89,11 +89,30 @@ func (m *machine) claim(t *rapid.T, n int, by string) {
 	}
 }
 
+func (m *machine) giveBack(t *rapid.T, n int, by string) {
+	if err := m.process(t, n).unclaim(context.Background(), m.l, &Claim{ToolUseID: m.id, Instance: by, Token: "token"}); err != nil {
+		t.Fatal(err)
+	}
+	if m.state == stateClaimed && m.holder == by {
+		m.state, m.holder = stateAccepted, ""
+		m.runs--
+	}
+}
+
 func (m *machine) finish(t *rapid.T, n int, message string) {
 	if err := m.process(t, n).finish(context.Background(), m.l, failed(m.id, &ToolError{Message: message})); err != nil {
 		t.Fatal(err)
 	}
 	if m.state != stateDone {
+		m.state, m.result = stateDone, message
+	}
+}
+
+func (m *machine) lose(t *rapid.T, n int, worker, message string) {
+	if err := m.process(t, n).finishLost(context.Background(), m.l, worker, failed(m.id, &ToolError{Message: message})); err != nil {
+		t.Fatal(err)
+	}
+	if m.state == stateClaimed && m.holder == worker {
 		m.state, m.result = stateDone, message
 	}
 }
@@ -137,10 +156,14 @@ func TestCallRecord(t *testing.T) {
 		process, worker := rapid.IntRange(0, 1), rapid.SampledFrom([]string{"w1", "w2", "w3"})
 		message := rapid.StringMatching(`[a-z]{1,8}`)
 		t.Repeat(map[string]func(*rapid.T){
-			"claim":    func(t *rapid.T) { m.claim(t, process.Draw(t, "process"), worker.Draw(t, "worker")) },
-			"finish":   func(t *rapid.T) { m.finish(t, process.Draw(t, "process"), message.Draw(t, "result")) },
-			"withdraw": func(t *rapid.T) { m.withdraw(t, process.Draw(t, "process"), message.Draw(t, "result")) },
-			"crash":    func(t *rapid.T) { m.processes[process.Draw(t, "process")] = nil },
+			"claim":  func(t *rapid.T) { m.claim(t, process.Draw(t, "process"), worker.Draw(t, "worker")) },
+			"finish": func(t *rapid.T) { m.finish(t, process.Draw(t, "process"), message.Draw(t, "result")) },
+			"lose": func(t *rapid.T) {
+				m.lose(t, process.Draw(t, "process"), worker.Draw(t, "worker"), message.Draw(t, "result"))
+			},
+			"withdraw":  func(t *rapid.T) { m.withdraw(t, process.Draw(t, "process"), message.Draw(t, "result")) },
+			"give back": func(t *rapid.T) { m.giveBack(t, process.Draw(t, "process"), worker.Draw(t, "worker")) },
+			"crash":     func(t *rapid.T) { m.processes[process.Draw(t, "process")] = nil },
 			"look": func(t *rapid.T) {
 				if err := m.process(t, process.Draw(t, "process")).refresh(context.Background(), m.l); err != nil {
 					t.Fatal(err)

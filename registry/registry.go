@@ -106,7 +106,8 @@ type Registry struct {
 	mu       sync.Mutex // guards what follows
 	toolsets map[string]*toolset
 	calls    map[string]*call
-	pings    map[string]string // toolsets by ids of pings on their request streams
+	absent   map[string]time.Time // since when nobody responds to a worker's subject
+	pings    map[string]string    // toolsets by ids of pings on their request streams
 	notify   []*Source
 	waiting  int // callers
 	closed   bool
@@ -125,7 +126,7 @@ func New(ctx context.Context, client stream.Client, records store.Records, opts 
 		return nil, err
 	}
 	r := &Registry{client: client, ledger: ledger{records: records, retention: o.Retention}, opts: o, log: o.Logger,
-		process: rand.Text(), started: time.Now(), toolsets: map[string]*toolset{}, calls: map[string]*call{}, pings: map[string]string{}, idle: make(chan struct{})}
+		process: rand.Text(), started: time.Now(), toolsets: map[string]*toolset{}, calls: map[string]*call{}, absent: map[string]time.Time{}, pings: map[string]string{}, idle: make(chan struct{})}
 	r.inbox = shared(o.Namespace, "process:"+r.process)
 	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := r.begin(ctx); err != nil {

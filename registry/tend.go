@@ -47,7 +47,7 @@ func (r *Registry) tend(ctx context.Context) {
 		case c.over():
 			r.discard(c)
 		case s == stateClaimed && c.orphaned(r) && !r.lives(ctx, lives, c.toolset, instance):
-			r.unknown(ctx, c, "the worker that ran the call is gone")
+			r.unknown(ctx, c, instance)
 		case s == stateAccepted && c.sentAgo() > lostAfter:
 			unsent[c.toolset] = append(unsent[c.toolset], c)
 		}

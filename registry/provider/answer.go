@@ -2,7 +2,6 @@ package provider
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -15,16 +14,14 @@ import (
 // registry says.
 func (w *worker) claim(j *job) bool {
 	m := &j.msg
-	payload, err := json.Marshal(registry.Claim{ToolUseID: m.ToolUseID, Toolset: w.toolset, Instance: w.instance, Token: m.Route.Token, TenantID: tenant(m)})
-	if err != nil {
-		w.release(j, time.Second)
-		return false
-	}
-	answer, err := w.request(j.ctx, m.Route, stream.Message{Name: registry.MessageClaim, Payload: payload}, string(registry.VerdictRetry))
-	verdict := registry.Verdict(answer.Name)
+	verdict, err := w.askClaim(j.ctx, m, false)
 	switch {
 	case err != nil:
 		w.log.Warn("a call cannot be claimed now and goes back", "call", m.ToolUseID, "error", err)
+		// The answer may have been lost alone, and then the call is this worker's.
+		if _, err := w.askClaim(w.work, m, true); err != nil {
+			w.log.Warn("the registry cannot be told that a call goes back", "call", m.ToolUseID, "error", err)
+		}
 		w.release(j, time.Second)
 	case verdict == registry.VerdictRun:
 		return true
@@ -35,6 +32,17 @@ func (w *worker) claim(j *job) bool {
 		w.release(j, time.Second)
 	}
 	return false
+}
+
+// askClaim asks for a call, or gives it back.
+func (w *worker) askClaim(ctx context.Context, m *registry.ToolCallMessage, release bool) (registry.Verdict, error) {
+	payload, err := registry.Encode(registry.Claim{ToolUseID: m.ToolUseID, Toolset: w.toolset, Instance: w.instance, Token: m.Route.Token,
+		TenantID: tenant(m), Release: release})
+	if err != nil {
+		return registry.VerdictRetry, err
+	}
+	answer, err := w.request(ctx, m.Route, stream.Message{Name: registry.MessageClaim, Payload: payload}, string(registry.VerdictRetry))
+	return registry.Verdict(answer.Name), err
 }
 
 func tenant(m *registry.ToolCallMessage) string {
