@@ -87,12 +87,15 @@ func (g *Gateway) authorized(name string) {
 	}
 }
 
-// oauthPages serves the browsers of people who authorize: on a loopback entrance,
-// the local caller.
+// oauthPages serves the browsers of people who authorize: of the local caller, unless
+// a program has said that a request is from another.
 func (g *Gateway) oauthPages() http.Handler {
 	pages := g.opts.broker.Handler()
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		pages.ServeHTTP(w, r.WithContext(g.local(r.Context(), localName)))
+		if _, named := identity.From(r.Context()); !named {
+			r = r.WithContext(g.local(r.Context(), localName))
+		}
+		pages.ServeHTTP(w, r)
 	})
 }
 
