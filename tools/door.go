@@ -386,9 +386,11 @@ func (b *binding) harmless() bool {
 // got came from the tool itself.
 func (b *binding) answers() bool { return b.tool.Transport == TransportInProcess }
 
-// mayRepeat reports whether a call may be made again after it was delivered.
+// mayRepeat reports whether a call may be made again after it was delivered. The
+// key of a call to a worker names the call in the registry's record, which gives
+// the same answer again; another attempt would be another call there.
 func (b *binding) mayRepeat(c *Call) bool {
-	return b.optsIn || b.harmless() || c.IdempotencyKey != "" ||
+	return b.optsIn || b.harmless() || c.IdempotencyKey != "" && b.tool.Transport != TransportWorker ||
 		b.tool.Transport == TransportInProcess && b.tool.SideEffects == ""
 }
 
