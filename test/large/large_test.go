@@ -69,6 +69,15 @@ func overHTTP(t *testing.T, opts *mcp.StreamableHTTPOptions) string {
 	return fmt.Sprintf("url: %s", ts.URL)
 }
 
+// overSSE serves a server over the transport of revision 2024-11-05, on which all answers share a stream.
+func overSSE(t *testing.T) string {
+	t.Helper()
+	s := newServer()
+	ts := httptest.NewServer(mcp.NewSSEHandler(func(*http.Request) *mcp.Server { return s }, nil))
+	t.Cleanup(ts.Close)
+	return fmt.Sprintf("transport_mode: sse, url: %s", ts.URL)
+}
+
 // One result of far more than the gateway may have, with sixty-three others of 4 MiB at the same time, never makes it large,
 // whichever way they come.
 func TestLargeResultsOfMCPServers(t *testing.T) {
@@ -79,6 +88,7 @@ func TestLargeResultsOfMCPServers(t *testing.T) {
 		},
 		"http, events": func(t *testing.T) string { return overHTTP(t, nil) },
 		"http, json":   func(t *testing.T) string { return overHTTP(t, &mcp.StreamableHTTPOptions{JSONResponse: true}) },
+		"sse":          overSSE,
 	} {
 		t.Run(name, func(t *testing.T) { measure(t, reach(t)) })
 	}
