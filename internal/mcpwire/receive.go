@@ -1,9 +1,11 @@
 package mcpwire
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
@@ -28,9 +30,24 @@ func (c *Client) receiveOne(data []byte, owner *call) {
 	if err != nil {
 		c.noise.Add(1)
 		c.opts.Logger.Debug("not a message", "error", err, "bytes", len(data))
+		c.unreadable(data, err)
 		return
 	}
 	c.receive(f, owner)
+}
+
+// unreadable fails the call that is answered by what is no message, such as one that
+// nests too deeply: no other answer will come. What a server prints beside its
+// messages answers nothing.
+func (c *Client) unreadable(data []byte, err error) {
+	if !bytes.Contains(data, []byte(`"jsonrpc"`)) {
+		return
+	}
+	var f idFinder
+	f.feed(data)
+	if k := c.calls.find(ID(f.found)); k != nil && f.complete() && !f.method {
+		c.calls.fail(k, &CallError{Method: k.method, Delivery: MaybeDelivered, Err: fmt.Errorf("%w: %w", ErrNoAnswer, err)})
+	}
 }
 
 func (c *Client) receive(f Frame, owner *call) {
