@@ -125,8 +125,10 @@ func testLeaseOverRestart(t *testing.T, f *fixture) {
 	if f.backend.Restart == nil || f.backend.Forgets {
 		t.Skip("the backend does not keep leases over a restart")
 	}
+	// The server is back before the lease would end.
+	const lease = 5 * time.Second
 	s := f.open(t, f.client, nil)
-	k := sink(t, s, &stream.SinkOptions{Lease: 2 * time.Second})
+	k := sink(t, s, &stream.SinkOptions{Lease: lease})
 	add(t, s, 0, 1)
 	event := receive(t, k)
 	again := make(chan stream.Event, 10)
@@ -156,7 +158,7 @@ func testLeaseOverRestart(t *testing.T, f *fixture) {
 	select {
 	case event := <-again:
 		t.Errorf("the event came again while it was held, delivery %d", event.Deliveries)
-	case <-time.After(6 * time.Second):
+	case <-time.After(2 * lease):
 	}
 	close(stop)
 	ack(t, event)
