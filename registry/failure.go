@@ -9,28 +9,28 @@ import (
 )
 
 // codeMeaning says what the codes that the registry knows mean for a caller.
-func codeMeaning(code string) (sentinel error, class tools.ErrorClass) {
+func codeMeaning(code string) (class tools.ErrorClass, sentinel error) {
 	switch code {
 	case CodeInvalidArguments:
-		return tools.ErrToolInvalidArgs, tools.ErrClassPermanent
+		return tools.ErrClassPermanent, tools.ErrToolInvalidArgs
 	case CodeInvalidOutput:
-		return tools.ErrToolInvalidOutput, tools.ErrClassPermanent
+		return tools.ErrClassPermanent, tools.ErrToolInvalidOutput
 	case CodeToolNotFound:
-		return tools.ErrToolNotFound, tools.ErrClassPermanent
+		return tools.ErrClassPermanent, tools.ErrToolNotFound
 	case CodeOverloaded:
-		return tools.ErrOverloaded, tools.ErrClassTransient
+		return tools.ErrClassTransient, tools.ErrOverloaded
 	case CodeTimeout, CodeExpired:
-		return nil, tools.ErrClassTimeout
+		return tools.ErrClassTimeout, nil
 	case CodeOutcomeUnknown, CodeUnavailable:
-		return nil, tools.ErrClassTransient
+		return tools.ErrClassTransient, nil
 	}
-	return nil, tools.ErrClassPermanent
+	return tools.ErrClassPermanent, nil
 }
 
 // failure is the error of a call that a worker, or the registry for it, answered
 // with an error.
 func (e *ToolError) failure() *tools.Error {
-	code, class := codeMeaning(e.Code)
+	class, code := codeMeaning(e.Code)
 	if e.Class != "" {
 		class = e.Class
 	}

@@ -1,0 +1,175 @@
+package provider_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/toolcrib/toolcrib/events"
+	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/registry"
+	"github.com/toolcrib/toolcrib/registry/provider"
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+// The calls of a contract end before another takes its place; the workers of the
+// old one end, and do not come back while the new one's are up.
+func TestContractChanges(t *testing.T) {
+	opts := quick()
+	bus := events.NewBus(mustRegistry(t))
+	opts.Bus = bus
+	sub := bus.Subscribe(events.Filter{Types: []events.EventType{registry.EventTypeToolsetChanged}}, nil)
+	defer sub.Close()
+	c := newCrib(t, opts)
+	g := newGate()
+	old := c.serve("demo", serving(g.handle), provider.Options{})
+	c.up("demo", 1)
+	running := c.calls(1, "demo.write")
+	<-g.entered
+	next := serving(echo)
+	next.tools = append(next.tools, spec("demo.more", tools.SideEffectRead))
+	c.serve("demo", next, provider.Options{})
+	await(t, "the contract changes", func() bool { return c.reg.Toolsets()[0].Changing })
+	waiting := c.calls(1, "demo.read")
+	if len(running) > 0 {
+		t.Error("the call under way did not go on")
+	}
+	close(g.open)
+	for _, out := range []<-chan outcome{running, waiting} {
+		if o := <-out; o.err != nil {
+			t.Errorf("a call: %v", o.err)
+		}
+	}
+	if e := <-sub.Events(); e.Payload.(registry.ToolsetChangedPayload).Revision != 2 {
+		t.Errorf("%+v", e)
+	}
+	await(t, "the new tool is there", func() bool { _, ok := c.cat.Resolve("demo.more"); return ok })
+	if err := old(); !errors.Is(err, provider.ErrSuperseded) {
+		t.Errorf("the old worker: %v", err)
+	}
+	again := c.serve("demo", serving(echo), provider.Options{})
+	if res, err := c.call(caller(t), "demo.more", `{}`); err != nil {
+		t.Errorf("%+v, %v", res, err)
+	}
+	if s := c.reg.Toolsets()[0]; s.Revision != 2 || len(s.Workers) != 1 {
+		t.Errorf("a worker of the old contract took over: %+v", s)
+	}
+	c.check(again())
+}
+
+// A registry that takes another's place knows its toolsets and its calls.
+func TestAnotherRegistry(t *testing.T) {
+	c := newCrib(t, nil)
+	var ran atomic.Int64
+	h := serving(func(_ context.Context, m registry.ToolCallMessage) (registry.ToolResultMessage, error) {
+		return registry.ToolResultMessage{ResultJSON: json.RawMessage(fmt.Sprintf(`{"run":%d}`, ran.Add(1)))}, nil
+	})
+	c.serve("demo", h, provider.Options{})
+	c.up("demo", 1)
+	keyed := func(args string) (tools.ToolResult, error) {
+		return c.call(tools.WithEntrance(caller(t), tools.Entrance{IdempotencyKey: "key"}), "demo.write", args)
+	}
+	first, err := keyed(`{"a":1}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.close(c.reg)
+	if _, err := keyed(`{"a":1}`); err == nil {
+		t.Error("a closed registry runs calls")
+	}
+	c.open(nil)
+	if _, ok := c.cat.Resolve("demo.write"); !ok {
+		t.Fatal("the toolset is not known any more")
+	}
+	c.up("demo", 1)
+	again, err := keyed(`{ "a": 1 }`)
+	if err != nil || string(again.Structured) != string(first.Structured) || ran.Load() != 1 {
+		t.Errorf("the same call: %s, %v after %d runs", again.Structured, err, ran.Load())
+	}
+	if _, err := keyed(`{"a":2}`); err == nil || !strings.Contains(err.Error(), "used before") {
+		t.Errorf("another call with the same key: %v", err)
+	}
+	if res, err := c.call(caller(t), "demo.write", `{}`); err != nil || ran.Load() != 2 {
+		t.Errorf("a new call: %+v, %v", res, err)
+	}
+}
+
+// A toolset is seen by the tenants that it is granted to, and by nobody else.
+func TestGrant(t *testing.T) {
+	opts := quick()
+	opts.Admit = registry.AdmitKeys(map[string]registry.KeyGrant{
+		"demo": {Key: []byte("secret"), Grant: registry.Grant{Tenants: []string{"acme"}, Scopes: []string{"demo"}, Prefix: "acme."}}})
+	c := newCrib(t, opts)
+	for toolset, key := range map[string]string{"demo": "wrong", "other": "secret"} {
+		client := c.connect()
+		err := provider.Serve(t.Context(), client, toolset, serving(echo), provider.Options{Pong: provider.Pong(client, ""), Key: []byte(key)})
+		if !errors.Is(err, provider.ErrRefused) || strings.Contains(err.Error(), "secret") {
+			t.Errorf("toolset %s with the key %s: %v", toolset, key, err)
+		}
+	}
+	c.serve("demo", serving(echo), provider.Options{Key: []byte("secret")})
+	c.up("demo", 1)
+	for _, who := range []struct {
+		tenant string
+		scopes []string
+		sees   bool
+	}{{"acme", []string{"demo"}, true}, {"acme", nil, false}, {"other", []string{"demo"}, false}} {
+		ctx := identity.With(caller(t), identity.Identity{TenantID: who.tenant, UserID: "u", SessionID: "s"}, who.scopes...)
+		if _, err := c.call(ctx, "acme.demo.read", `{}`); (err == nil) != who.sees || err != nil && !errors.Is(err, tools.ErrToolNotFound) {
+			t.Errorf("%s with %v: %v", who.tenant, who.scopes, err)
+		}
+	}
+}
+
+// Workers that do not announce themselves are known by the pings that they
+// acknowledge on the request stream.
+func TestUnnamedWorkers(t *testing.T) {
+	opts := quick()
+	opts.StaleAfter = 4 * time.Second
+	c := newCrib(t, opts)
+	c.check(c.reg.Register(t.Context(), registry.Contract{Toolset: "plain", Tools: []registry.ToolSpec{spec("plain.read", tools.SideEffectRead)}}, registry.Grant{}))
+	s, err := c.client.Stream(t.Context(), registry.RequestStream("plain"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sink, err := s.Sink(t.Context(), "provider", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pong := provider.Pong(c.client, "")
+	var ended sync.WaitGroup
+	ctx, cancel := context.WithCancel(context.Background())
+	ended.Go(func() {
+		for {
+			e, err := sink.Receive(ctx)
+			if err != nil {
+				return
+			}
+			ctx := context.WithoutCancel(ctx)
+			m, err := registry.DecodeCall(e.Payload)
+			c.check(err)
+			if m.Type == registry.TypePing {
+				c.check(pong(ctx, m.PingID))
+			} else if replies, err := c.client.Stream(ctx, m.ReplyTo, nil); err == nil {
+				payload, _ := registry.Encode(registry.ToolResultMessage{ToolUseID: m.ToolUseID, ResultJSON: m.Payload, Receipt: &registry.Receipt{Token: m.Route.Token}})
+				_, err = replies.Add(ctx, "result", payload)
+				c.check(err)
+			}
+			c.check(e.Ack(ctx))
+		}
+	})
+	c.up("plain", 1)
+	if res, err := c.call(caller(t), "plain.read", `{"a":1}`); err != nil || string(res.Structured) != `{"a":1}` {
+		t.Errorf("%+v, %v", res, err)
+	}
+	cancel()
+	ended.Wait()
+	c.check(sink.Close())
+	c.up("plain", 0)
+}
