@@ -188,7 +188,7 @@ func (p *program) start() error {
 		err := cmd.Wait()
 		close(ended)
 		if err == nil || !strings.Contains(err.Error(), "killed") {
-			time.Sleep(100 * time.Millisecond)
+			pause(context.Background(), 100*time.Millisecond)
 			_ = p.start() // its log says why it ended
 		}
 	}()
