@@ -81,6 +81,19 @@ func (r *Runner) Describes() bool {
 	return ok
 }
 
+// Fresh reports that what Run gives is decoded JSON which nobody else holds, so that
+// it need not be copied.
+func (r *Runner) Fresh() bool { return true }
+
+// Own returns what a runner gave as decoded JSON of one's own. A runner that says
+// it is Fresh gave that already.
+func Own(runner, value any) (any, error) {
+	if f, ok := runner.(interface{ Fresh() bool }); ok && f.Fresh() {
+		return value, nil
+	}
+	return expr.ValueOf(value)
+}
+
 // answered is the failure that a tool's own answer states.
 func answered(toolID string, result tools.ToolResult) error {
 	message := result.Text()

@@ -74,6 +74,12 @@ type seeing struct {
 	known map[string]tools.Tool
 }
 
+// Fresh says of results what the runner says.
+func (s seeing) Fresh() bool {
+	f, ok := s.runner.(interface{ Fresh() bool })
+	return ok && f.Fresh()
+}
+
 // Describe implements skill.Describer.
 func (s seeing) Describe(_ context.Context, name string) (tools.Tool, bool) {
 	t, ok := s.known[name]

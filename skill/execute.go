@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/toolcrib/toolcrib/exec"
-	"github.com/toolcrib/toolcrib/internal/expr"
 )
 
 // StepResult is what became of one step.
@@ -128,5 +127,5 @@ func (p *Plan) step(ctx context.Context, runner Runner, i int, values map[string
 	if err != nil {
 		return nil, err
 	}
-	return expr.ValueOf(value)
+	return exec.Own(runner, value)
 }

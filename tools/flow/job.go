@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/toolcrib/toolcrib/exec"
 	"github.com/toolcrib/toolcrib/internal/expr"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
@@ -224,8 +225,11 @@ func (j *job) repeatable(err error) bool {
 var errNodeTimeout = fmt.Errorf("the node's time limit passed: %w", context.DeadlineExceeded)
 
 func (j *job) attempt(ctx context.Context, i int) (any, error) {
-	ctx, cancel := timeout(ctx, j.node.Timeout, errNodeTimeout)
-	defer cancel()
+	if j.node.Timeout > 0 {
+		limited, cancel := timeout(ctx, j.node.Timeout, errNodeTimeout)
+		defer cancel()
+		ctx = limited
+	}
 	switch {
 	case j.node.Func != nil:
 		return j.function(ctx, j.inputs[i])
@@ -255,7 +259,7 @@ func (j *job) call(ctx context.Context, inputs any) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return expr.ValueOf(value)
+	return exec.Own(j.r.f.runner, value)
 }
 
 func encode(v any) (json.RawMessage, error) {
