@@ -41,6 +41,7 @@ func NewEnv(variables map[string]Shape) (*Env, error) {
 		ext.Strings(), ext.Math(), ext.Sets(), ext.Encoders(),
 		cel.OptionalTypes(),
 	}
+	opts = append(opts, growing()...)
 	for _, name := range slices.Sorted(maps.Keys(variables)) {
 		opts = append(opts, cel.Variable(name, cel.DynType))
 	}

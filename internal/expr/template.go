@@ -166,17 +166,25 @@ func join(ctx context.Context, parts []part, programs []*Program, variables map[
 		if err != nil {
 			return nil, err
 		}
-		if s, ok := value.(string); ok {
-			text.WriteString(s)
-			continue
-		}
-		enc, err := json.Marshal(value)
+		written, err := written(value)
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", part.text, err)
 		}
-		text.Write(rawjson.UnescapeHTML(enc))
+		if text.Len()+len(written) > maxResult {
+			return nil, fmt.Errorf("%s: %w", part.text, errBigResult)
+		}
+		text.WriteString(written)
 	}
 	return text.String(), nil
+}
+
+// written is a value as it stands in a longer text.
+func written(value any) (string, error) {
+	if s, ok := value.(string); ok {
+		return s, nil
+	}
+	enc, err := json.Marshal(value)
+	return string(rawjson.UnescapeHTML(enc)), err
 }
 
 func place(at string) string {

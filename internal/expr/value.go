@@ -70,7 +70,12 @@ func number(n json.Number) ref.Val {
 }
 
 // export turns a value of CEL into one that encoding/json can encode.
-func export(v ref.Val) (any, error) {
+func export(v ref.Val) (any, error) { return (&exporter{left: maxResult}).value(v) }
+
+func (e *exporter) value(v ref.Val) (any, error) {
+	if err := e.take(textLen(v)); err != nil {
+		return nil, err
+	}
 	switch v := v.(type) {
 	case types.Null:
 		return nil, nil
@@ -87,9 +92,9 @@ func export(v ref.Val) (any, error) {
 	case types.Bytes:
 		return []byte(v), nil
 	case traits.Mapper:
-		return exportMap(v)
+		return e.object(v)
 	case traits.Lister:
-		return exportList(v)
+		return e.list(v)
 	case *types.Err:
 		return nil, v
 	}
@@ -101,6 +106,16 @@ func export(v ref.Val) (any, error) {
 	return nil, fmt.Errorf("a value of type %s is not JSON", v.Type().TypeName())
 }
 
+func textLen(v ref.Val) int {
+	switch v := v.(type) {
+	case types.String:
+		return len(v)
+	case types.Bytes:
+		return len(v)
+	}
+	return 0
+}
+
 func double(f float64) (any, error) {
 	if math.IsNaN(f) || math.IsInf(f, 0) {
 		return nil, fmt.Errorf("the number %v is not JSON", f)
@@ -108,7 +123,7 @@ func double(f float64) (any, error) {
 	return f, nil
 }
 
-func exportMap(m traits.Mapper) (any, error) {
+func (e *exporter) object(m traits.Mapper) (any, error) {
 	out := map[string]any{}
 	for it := m.Iterator(); it.HasNext() == types.True; {
 		key := it.Next()
@@ -116,7 +131,10 @@ func exportMap(m traits.Mapper) (any, error) {
 		if !ok {
 			return nil, fmt.Errorf("a map with keys of type %s is not JSON", key.Type().TypeName())
 		}
-		value, err := export(m.Get(key))
+		if err := e.take(len(name)); err != nil {
+			return nil, err
+		}
+		value, err := e.value(m.Get(key))
 		if err != nil {
 			return nil, err
 		}
@@ -125,10 +143,10 @@ func exportMap(m traits.Mapper) (any, error) {
 	return out, nil
 }
 
-func exportList(l traits.Lister) (any, error) {
+func (e *exporter) list(l traits.Lister) (any, error) {
 	out := []any{}
 	for it := l.Iterator(); it.HasNext() == types.True; {
-		value, err := export(it.Next())
+		value, err := e.value(it.Next())
 		if err != nil {
 			return nil, err
 		}
