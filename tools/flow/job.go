@@ -19,6 +19,7 @@ type outcome struct {
 	node, of int // which node ran, and in whose place
 	value    any
 	err      error
+	before   error // that of the node in whose place this one ran
 	skipped  bool
 	ran      bool
 	attempts int
@@ -33,12 +34,13 @@ type job struct {
 	inputs   []any // one, or one for each element
 	messages []string
 	free     bool // takes nothing from the budget
+	before   error
 }
 
 // job fills in what node i is given.
 func (r *run) job(i, of int, failure error) (*job, error) {
 	n := r.f.nodes[i]
-	j := &job{r: r, node: n, at: i, of: of}
+	j := &job{r: r, node: n, at: i, of: of, before: failure}
 	values := r.values
 	if failure != nil {
 		values = map[string]any{"inputs": r.values["inputs"], "nodes": r.results, "error": failure.Error()}
@@ -97,7 +99,7 @@ func (j *job) fill(values map[string]any) error {
 func (j *job) do(ctx context.Context) (o outcome) {
 	began := time.Now()
 	defer func() { o.elapsed = time.Since(began) }()
-	o = outcome{node: j.at, of: j.of, ran: true}
+	o = outcome{node: j.at, of: j.of, before: j.before, ran: true}
 	if err := j.pay(); err != nil {
 		o.err = err
 		return o

@@ -155,13 +155,22 @@ func (r *run) remember(list []NodeRecord) error {
 		rec, known := r.before[n.ID]
 		switch {
 		case !known:
-		case rec.Status == Started && !n.harmless():
+		case rec.Status == Started && !(n.harmless() && r.f.ran(rec).harmless()):
 			return r.unknownNow(n, "the run ended while the node ran")
 		case rec.Unknown:
 			return r.unknownNow(n, rec.Error)
 		}
 	}
 	return nil
+}
+
+// ran returns the node that a record is of, which may have run in the place of
+// another.
+func (f *Flow) ran(rec NodeRecord) *node {
+	if i, ok := f.graph.index[rec.Ran]; ok {
+		return f.nodes[i]
+	}
+	return f.nodes[f.graph.index[rec.Node]]
 }
 
 // unknownNow is the failure of a run that cannot go on behind a node of which nobody
@@ -422,7 +431,7 @@ func (r *run) record(o outcome, status Status) bool {
 	}
 	rec := NodeRecord{Node: r.f.nodes[o.of].ID, Ran: r.f.nodes[o.node].ID, Status: status, Attempts: o.attempts, At: time.Now()}
 	if o.err != nil {
-		rec.Error, rec.Unknown = o.err.Error(), r.f.nodes[o.node].leaves(o.err)
+		rec.Error, rec.Unknown = o.err.Error(), r.f.nodes[o.node].leaves(o.err) || o.node != o.of && r.f.nodes[o.of].leaves(o.before)
 	}
 	if status == Done {
 		enc, err := json.Marshal(o.value)
@@ -457,12 +466,11 @@ func (r *run) compensate() error {
 		if err == nil {
 			j.free = true
 			o := j.do(ctx)
-			err = o.err
-			o.of = n.undo
-			r.record(o, map[bool]Status{true: Done, false: Failed}[err == nil])
-			if err == nil {
+			if err = o.err; err == nil {
+				// While what undid it still says that it began, nobody goes on from here.
 				r.record(outcome{node: i, of: i, ran: true}, Undone)
 			}
+			r.record(o, map[bool]Status{true: Done, false: Failed}[err == nil])
 		}
 		if err != nil {
 			failures = append(failures, &NodeError{r.f.name, r.f.nodes[n.undo].ID, fmt.Errorf("undoing %q: %w", n.ID, err)})
