@@ -42,7 +42,6 @@ type workerFlags struct {
 	keyFile       string
 	login         connect.Options
 	options       provider.Options
-	concurrency   int
 	connectWithin time.Duration
 }
 
