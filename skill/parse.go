@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"path"
 	"slices"
@@ -135,32 +134,29 @@ func allowed(v any) ([]string, error) {
 }
 
 // Load reads all skills of a folder: each *.yaml and *.yml file, and each
-// SKILL.md, in it and below. They are sorted by name. What is wrong with several
-// files is reported at once; two skills of one name are an error.
+// SKILL.md, in it and below, apart from folders whose names begin with a dot. They
+// are sorted by name. What is wrong with several files is reported at once; two
+// skills of one name are an error.
 func Load(folder fs.FS) ([]Skill, error) {
 	var (
 		skills []Skill
 		faults []error
 	)
 	files := map[string]string{}
-	err := fs.WalkDir(folder, ".", func(file string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() {
-			return err
+	err := yamldoc.Each(folder, holdsSkill, func(file string, data []byte, err error) {
+		var s Skill
+		if err == nil {
+			s, err = parserOf(file)(file, data)
 		}
-		s, ok, err := read(folder, file)
-		if err != nil {
+		switch other, taken := files[s.Name]; {
+		case err != nil:
 			faults = append(faults, err)
-		}
-		if !ok {
-			return nil
-		}
-		if other, taken := files[s.Name]; taken {
+		case taken:
 			faults = append(faults, fmt.Errorf("%w: %w", ErrInvalid, s.Document.Fault("name", fmt.Errorf("the name %q is that of %s too", s.Name, other))))
-			return nil
+		default:
+			files[s.Name] = file
+			skills = append(skills, s)
 		}
-		files[s.Name] = file
-		skills = append(skills, s)
-		return nil
 	})
 	if err = errors.Join(append(faults, err)...); err != nil {
 		return nil, err
@@ -169,29 +165,15 @@ func Load(folder fs.FS) ([]Skill, error) {
 	return skills, nil
 }
 
-// maxFile bounds a file that is read, in bytes.
-const maxFile = 4 << 20
+func holdsSkill(file string) bool { return parserOf(file) != nil }
 
-func read(folder fs.FS, file string) (s Skill, ok bool, err error) {
-	parse := ParseYAML
+// parserOf returns what reads the file, or nil for one that holds no skill.
+func parserOf(file string) func(file string, doc []byte) (Skill, error) {
 	switch {
 	case path.Base(file) == "SKILL.md":
-		parse = ParseMarkdown
-	case path.Ext(file) != ".yaml" && path.Ext(file) != ".yml":
-		return s, false, nil
+		return ParseMarkdown
+	case path.Ext(file) == ".yaml" || path.Ext(file) == ".yml":
+		return ParseYAML
 	}
-	f, err := folder.Open(file)
-	if err != nil {
-		return s, false, &yamldoc.Fault{File: file, Err: err}
-	}
-	defer f.Close()
-	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(doc) > maxFile {
-		err = fmt.Errorf("the file has more than %d bytes", maxFile)
-	}
-	if err != nil {
-		return s, false, &yamldoc.Fault{File: file, Err: err}
-	}
-	s, err = parse(file, doc)
-	return s, err == nil, err
+	return nil
 }

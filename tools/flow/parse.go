@@ -4,8 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
+	"math"
 	"path"
 	"slices"
 	"strings"
@@ -101,7 +101,12 @@ func (d *declared) definition(doc *yamldoc.Doc, root string) (Definition, error)
 	return def, nil
 }
 
-func ms(n int64) time.Duration { return time.Duration(n) * time.Millisecond }
+// ms is a number of milliseconds; one that is too large is the longest time there
+// is, in whose stead another would come out otherwise.
+func ms(n int64) time.Duration {
+	const most = math.MaxInt64 / int64(time.Millisecond)
+	return time.Duration(max(-most, min(n, most))) * time.Millisecond
+}
 
 func (d *declaredNode) node(def *Definition, i int) (Node, error) {
 	n := Node{ID: d.ID, Tool: d.Tool, Inputs: d.Inputs, Join: d.Join, Timeout: ms(d.TimeoutMS), Undo: d.Undo, Cost: d.Cost,
@@ -150,7 +155,7 @@ func (d *Definition) fault(path, format string, args ...any) error {
 }
 
 // Load reads all definitions of a folder: each *.yaml and *.yml file in it and
-// below. They are sorted by name. What is wrong with several files is reported at
+// below, apart from folders whose names begin with a dot. They are sorted by name. What is wrong with several files is reported at
 // once; two flows of one name are an error.
 func Load(folder fs.FS) ([]Definition, error) {
 	var (
@@ -158,11 +163,11 @@ func Load(folder fs.FS) ([]Definition, error) {
 		faults []error
 	)
 	files := map[string]string{}
-	err := fs.WalkDir(folder, ".", func(file string, entry fs.DirEntry, err error) error {
-		if ext := path.Ext(file); err != nil || entry.IsDir() || ext != ".yaml" && ext != ".yml" {
-			return err
+	err := yamldoc.Each(folder, isYAML, func(file string, data []byte, err error) {
+		var def Definition
+		if err == nil {
+			def, err = ParseYAML(file, data)
 		}
-		def, err := readFile(folder, file)
 		switch other, taken := files[def.Name]; {
 		case err != nil:
 			faults = append(faults, err)
@@ -172,7 +177,6 @@ func Load(folder fs.FS) ([]Definition, error) {
 			files[def.Name] = file
 			list = append(list, def)
 		}
-		return nil
 	})
 	if err = errors.Join(append(faults, err)...); err != nil {
 		return nil, err
@@ -181,21 +185,7 @@ func Load(folder fs.FS) ([]Definition, error) {
 	return list, nil
 }
 
-// maxFile bounds a file that is read, in bytes.
-const maxFile = 4 << 20
-
-func readFile(folder fs.FS, file string) (Definition, error) {
-	f, err := folder.Open(file)
-	if err != nil {
-		return Definition{}, &yamldoc.Fault{File: file, Err: err}
-	}
-	defer f.Close()
-	doc, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err == nil && len(doc) > maxFile {
-		err = fmt.Errorf("the file has more than %d bytes", maxFile)
-	}
-	if err != nil {
-		return Definition{}, &yamldoc.Fault{File: file, Err: err}
-	}
-	return ParseYAML(file, doc)
+func isYAML(file string) bool {
+	ext := path.Ext(file)
+	return ext == ".yaml" || ext == ".yml"
 }
