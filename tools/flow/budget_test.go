@@ -3,6 +3,7 @@ package flow_test
 import (
 	"context"
 	"errors"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toolcrib/toolcrib/events"
+	"github.com/toolcrib/toolcrib/exec"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/flow"
 )
@@ -137,4 +139,28 @@ func TestNodeTimeout(t *testing.T) {
 			t.Errorf("got %v after %v", err, time.Since(began))
 		}
 	})
+}
+
+// Nothing is more than what is no number, so a budget in which there is one would
+// hold nothing.
+func TestNumbersOfABudgetAreFinite(t *testing.T) {
+	for _, doc := range []string{
+		"budget: {cost_cap: .nan}\nnodes: [{id: a, tool: math.add}]",
+		"budget: {cost_cap: .inf}\nnodes: [{id: a, tool: math.add}]",
+		"nodes: [{id: a, tool: math.add, cost: .nan}]",
+		"nodes: [{id: a, tool: math.add, cost: .inf}]",
+		"budget: {deadline_ms: -9223372036854775808}\nnodes: [{id: a, tool: math.add}]",
+	} {
+		def, err := flow.ParseYAML("f.yaml", []byte("name: f\nentry: a\nexit: a\n"+doc))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := flow.Compose(def, &flow.Options{Runner: exec.NewRunner(catalog(t, &tracker{}))}); !errors.Is(err, flow.ErrInvalid) {
+			t.Errorf("%s: got %v", doc, err)
+		}
+	}
+	def, err := flow.ParseYAML("f.yaml", []byte("name: f\nentry: a\nexit: a\nbudget: {deadline_ms: 18446744073709552}\nnodes: [{id: a, tool: math.add}]"))
+	if want := time.Duration(math.MaxInt64).Truncate(time.Millisecond); err != nil || def.Budget.Deadline != want {
+		t.Errorf("got %v, %v", def.Budget.Deadline, err)
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
@@ -143,11 +144,18 @@ func (d *Definition) check(depth int) error {
 
 func (d *Definition) checkBudget() error {
 	b := d.Budget
-	if b.Deadline < 0 || b.HopBudget < 0 || b.Calls < 0 || b.CostCap < 0 {
+	switch {
+	case b.Deadline < 0 || b.HopBudget < 0 || b.Calls < 0 || b.CostCap < 0:
 		return d.fault("budget", "a limit is below 0")
+	case !finite(b.CostCap):
+		return d.fault("budget.cost_cap", "expected a finite number")
 	}
 	return nil
 }
+
+// finite reports whether sums of the number can be compared: nothing is more than
+// what is no number, so that no budget would ever hold it.
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
 
 // composer compiles the nodes of one flow.
 type composer struct {
@@ -267,8 +275,8 @@ func (c *composer) plain(i int, n *node) error {
 		return def.fault(at+".timeout", "expected a time above 0")
 	case n.Retry.Attempts < 0 || n.Retry.Backoff < 0:
 		return def.fault(at+".retry", "expected numbers above 0")
-	case n.Cost < 0:
-		return def.fault(at+".cost", "expected a number above 0")
+	case n.Cost < 0 || !finite(n.Cost):
+		return def.fault(at+".cost", "expected a finite number above 0")
 	case n.ForEach != nil && (n.ForEach.Limit < 0 || n.ForEach.Parallel < 0):
 		return def.fault(at+".for_each", "expected numbers above 0")
 	case n.ForEach != nil && n.ForEach.Limit > maxForEach:
