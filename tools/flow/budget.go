@@ -24,6 +24,8 @@ type BudgetError struct {
 	Axis Axis
 	// Limit is in seconds, nodes, calls, or the unit of cost.
 	Limit float64
+
+	of *meter // that refused
 }
 
 // Error names the flow, the axis and the limit.
@@ -57,8 +59,8 @@ type meterKey struct{}
 // The time of b begins now.
 func WithBudget(ctx context.Context, b Budget) (context.Context, context.CancelFunc) {
 	outer, _ := ctx.Value(meterKey{}).(*meter)
-	ctx = context.WithValue(ctx, meterKey{}, &meter{limits: b, outer: outer})
-	return timeout(ctx, b.Deadline, &BudgetError{Axis: AxisDeadline, Limit: b.Deadline.Seconds()})
+	m := &meter{limits: b, outer: outer}
+	return timeout(context.WithValue(ctx, meterKey{}, m), b.Deadline, m.deadline())
 }
 
 func newMeter(ctx context.Context, f *Flow) *meter {
@@ -67,8 +69,21 @@ func newMeter(ctx context.Context, f *Flow) *meter {
 }
 
 // deadline is the error of a run that took too long.
-func (m *meter) deadline() error {
-	return &BudgetError{Flow: m.flow, Axis: AxisDeadline, Limit: m.limits.Deadline.Seconds()}
+func (m *meter) deadline() error { return m.exceeded(AxisDeadline, m.limits.Deadline.Seconds()) }
+
+func (m *meter) exceeded(axis Axis, limit float64) error {
+	return &BudgetError{Flow: m.flow, Axis: axis, Limit: limit, of: m}
+}
+
+// holds reports whether the limit that was met is one of m or of those around it, so
+// that nothing more can be spent of m either.
+func (m *meter) holds(e *BudgetError) bool {
+	for at := m; at != nil; at = at.outer {
+		if at == e.of {
+			return true
+		}
+	}
+	return false
 }
 
 // spend takes from every budget, or from none.
@@ -90,11 +105,11 @@ func (m *meter) take(cost Budget) error {
 	next := Budget{HopBudget: m.spent.HopBudget + cost.HopBudget, Calls: m.spent.Calls + cost.Calls, CostCap: m.spent.CostCap + cost.CostCap}
 	switch {
 	case m.limits.HopBudget > 0 && next.HopBudget > m.limits.HopBudget:
-		return &BudgetError{Flow: m.flow, Axis: AxisHops, Limit: float64(m.limits.HopBudget)}
+		return m.exceeded(AxisHops, float64(m.limits.HopBudget))
 	case m.limits.Calls > 0 && next.Calls > m.limits.Calls:
-		return &BudgetError{Flow: m.flow, Axis: AxisCalls, Limit: float64(m.limits.Calls)}
+		return m.exceeded(AxisCalls, float64(m.limits.Calls))
 	case m.limits.CostCap > 0 && next.CostCap > m.limits.CostCap:
-		return &BudgetError{Flow: m.flow, Axis: AxisCost, Limit: m.limits.CostCap}
+		return m.exceeded(AxisCost, m.limits.CostCap)
 	}
 	m.spent = next
 	return nil

@@ -342,7 +342,7 @@ func (r *run) handle(o outcome) {
 		r.fail(context.Cause(r.ctx))
 		return
 	}
-	if e, ok := errors.AsType[*BudgetError](o.err); ok && (n.nested == nil || e.Flow != n.nested.name) {
+	if e, ok := errors.AsType[*BudgetError](o.err); ok && r.meter.holds(e) {
 		r.record(o, Failed)
 		r.fail(e)
 		return
