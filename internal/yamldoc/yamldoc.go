@@ -6,6 +6,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
+	"reflect"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -91,14 +93,40 @@ func (d *Doc) located(err error) error {
 		return nil
 	}
 	f := &Fault{File: d.File, Err: err}
+	if errors.Is(err, io.EOF) {
+		f.Err = errors.New("there is nothing in the document")
+	}
 	if at, ok := errors.AsType[yaml.Error](err); ok {
 		message, _, _ := strings.Cut(at.GetMessage(), "\n")
 		f.Err = errors.New(message)
+		if wrong, ok := errors.AsType[*yaml.TypeError](err); ok {
+			f.Err = fmt.Errorf("expected %s, found %s", kind(wrong.DstType), kind(wrong.SrcType))
+		}
 		if t := at.GetToken(); t != nil {
 			f.Line, f.Column = t.Position.Line, t.Position.Column
 		}
 	}
 	return f
+}
+
+// kind names what values of a Go type are in a document.
+func kind(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Bool:
+		return "true or false"
+	case reflect.String:
+		return "a text"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Map, reflect.Struct:
+		return "a mapping"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	}
+	if t.ConvertibleTo(reflect.TypeFor[int]()) {
+		return "a whole number"
+	}
+	return "something else"
 }
 
 // bounded refuses what would take long to read.
