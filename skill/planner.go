@@ -114,6 +114,9 @@ func (p *Plan) compile(ctx context.Context) (err error) {
 		return err
 	}
 	inputs, err := expr.NewShape(p.inputsSchema)
+	if err == nil {
+		err = inputs.CanBeObject()
+	}
 	if err != nil {
 		return p.skill.invalid("inputs", "its inputs: %w", err)
 	}

@@ -414,3 +414,12 @@ func FuzzParseMarkdown(f *testing.F) {
 		}
 	})
 }
+
+func TestInputsAreAnObject(t *testing.T) {
+	for inputs, ok := range map[string]bool{`{"type":"string"}`: false, `{"type":["array","null"]}`: false, `{"type":["object","null"]}`: true, `{}`: true} {
+		_, err := skill.NewPlanner(skill.PlannerOptions{}).Plan(skill.Skill{Name: "a", Inputs: []byte(inputs), Steps: []skill.Step{{ID: "1", ToolID: "x"}}})
+		if (err == nil) != ok || err != nil && !errors.Is(err, skill.ErrInvalid) {
+			t.Errorf("%s: got %v", inputs, err)
+		}
+	}
+}

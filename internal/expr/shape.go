@@ -165,3 +165,11 @@ func names(properties map[string]any) string {
 	slices.Sort(list)
 	return strings.Join(list, ", ")
 }
+
+// CanBeObject returns an error for a shape of which no value is an object.
+func (s Shape) CanBeObject() error {
+	if have := s.Types(); have != nil && !slices.Contains(have, "object") {
+		return fmt.Errorf("expected the schema of an object, found one of %s", strings.Join(have, " or "))
+	}
+	return nil
+}

@@ -177,7 +177,10 @@ func (c *composer) compose() (err error) {
 	if f.inputs, err = schema.Compile(f.schema, nil); err != nil {
 		return def.fault("inputs", "%w", err)
 	}
-	if c.input, err = expr.NewShape(f.schema); err != nil {
+	if c.input, err = expr.NewShape(f.schema); err == nil {
+		err = c.input.CanBeObject()
+	}
+	if err != nil {
 		return def.fault("inputs", "%w", err)
 	}
 	if c.language, err = expr.NewEnv(map[string]expr.Shape{"inputs": {}, "nodes": {}, "item": {}, "index": {}, "error": {}}); err != nil {

@@ -104,3 +104,13 @@ func TestMermaid(t *testing.T) {
 		}
 	}
 }
+
+func TestInputsAreAnObject(t *testing.T) {
+	for inputs, ok := range map[string]bool{`{"type":"string"}`: false, `{"type":["array","null"]}`: false, `{"type":["object","null"]}`: true, `{}`: true} {
+		_, err := flow.Compose(flow.Definition{Name: "f", Inputs: []byte(inputs), Entry: "a", Exit: "a",
+			Nodes: []flow.Node{{ID: "a", Ask: &flow.Question{Message: "m"}}}}, nil)
+		if (err == nil) != ok || err != nil && !errors.Is(err, flow.ErrInvalid) {
+			t.Errorf("%s: got %v", inputs, err)
+		}
+	}
+}
