@@ -99,9 +99,10 @@ flows:
 	if got := call(t, g, "calls", `{}`); !strings.Contains(got, "x") {
 		t.Errorf("got %s", got)
 	}
-	if got := refused(); len(got) != 1 || !strings.Contains(got[0], "wrong: ") || !strings.Contains(got[0], "/text: expected string, got number") {
-		t.Errorf("got %q", got)
-	}
+	await(t, g, func() bool {
+		got := refused()
+		return len(got) == 1 && strings.Contains(got[0], "wrong: ") && strings.Contains(got[0], "/text: expected string, got number")
+	})
 	if err := g.Catalog().Deregister("greet"); err != nil {
 		t.Fatal(err)
 	}
