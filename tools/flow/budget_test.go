@@ -164,3 +164,11 @@ func TestNumbersOfABudgetAreFinite(t *testing.T) {
 		t.Errorf("got %v, %v", def.Budget.Deadline, err)
 	}
 }
+
+// A run takes no memory for nodes that it does not have.
+func TestParallelIsNoMoreThanThereIs(t *testing.T) {
+	f := compose(t, "name: f\nentry: a\nexit: a\nparallel: 1000000000\nnodes: [{id: a, tool: math.add, inputs: {a: 1}, for_each: {items: '[1]', parallel: 1000000000}}]", catalog(t, &tracker{}))
+	if got := run(t, allowed(t.Context()), f, "{}"); got != `[{"sum":1}]` {
+		t.Errorf("got %s", got)
+	}
+}

@@ -1,6 +1,7 @@
 package flow
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -118,6 +119,7 @@ func compose(ctx context.Context, given *Definition, opts *Options, depth int) (
 	if f.limit == 0 {
 		f.limit = defaultParallel
 	}
+	f.limit = min(f.limit, len(def.Nodes)) // a run has room for as many
 	if f.digest, err = def.digest(); err != nil {
 		return nil, def.fault("nodes", "%w", err)
 	}
@@ -358,7 +360,10 @@ func (c *composer) given(i int, n *node, want expr.Shape) error {
 	if c.flow.graph.apart[i] != "" {
 		more["error"] = text()
 	}
-	env := c.env(seen, more)
+	env := c.language
+	if n.ForEach != nil || n.reads() {
+		env = c.env(seen, more)
+	}
 	if n.ForEach != nil {
 		items, err := env.Compile(n.ForEach.Items)
 		if err != nil {
@@ -373,6 +378,17 @@ func (c *composer) given(i int, n *node, want expr.Shape) error {
 		env = c.env(seen, more)
 	}
 	return c.compiled(env, i, n, want)
+}
+
+// reads reports whether there may be expressions in what the node is given. What a
+// node may read is as much as all before it, so it is gathered for those only.
+func (n *Node) reads() bool {
+	given := []any{n.Inputs}
+	if n.Ask != nil {
+		given = append(given, n.Ask.Message)
+	}
+	enc, err := json.Marshal(given)
+	return err != nil || bytes.Contains(enc, []byte("${{"))
 }
 
 func text() expr.Shape {
@@ -404,12 +420,12 @@ func (c *composer) compiled(env *expr.Env, i int, n *node, want expr.Shape) (err
 // edges compiles the conditions of the edges out of a node, which may read it.
 func (c *composer) edges(i int) error {
 	def, g := c.flow.def, c.flow.graph
-	if len(def.Nodes[i].Next) == 0 {
-		return nil
+	var env *expr.Env // of the conditions, if there are any
+	if slices.ContainsFunc(def.Nodes[i].Next, func(e Edge) bool { return e.When != "" }) {
+		seen := slices.Clone(g.above[i])
+		seen.add(i)
+		env = c.env(seen, nil)
 	}
-	seen := slices.Clone(g.above[i])
-	seen.add(i)
-	env := c.env(seen, nil)
 	for e, next := range def.Nodes[i].Next {
 		compiled := edge{to: g.index[next.To]}
 		if next.When != "" {
