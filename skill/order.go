@@ -21,7 +21,7 @@ func (s *Skill) order() error {
 			return s.invalid("steps", "the needs of its steps go round in a circle: %s", circle(rest))
 		}
 		sorted, done[rest[i].ID] = append(sorted, rest[i]), true
-		rest = slices.Delete(slices.Clone(rest), i, i+1)
+		rest = slices.Delete(rest, i, i+1)
 	}
 	s.Steps = sorted
 	return nil

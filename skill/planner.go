@@ -132,7 +132,11 @@ func (p *Plan) compile(ctx context.Context) (err error) {
 		if err != nil {
 			return err
 		}
-		template, err := given(step, environment(language, inputs, before))
+		env := p.inputsOnly
+		if expr.Expressive(step.Inputs) {
+			env = environment(language, inputs, before)
+		}
+		template, err := given(step, env)
 		if err != nil {
 			return p.skill.invalid(p.at(step, "inputs"), "step %q: %w", step.ID, err)
 		}

@@ -97,3 +97,14 @@ func TestTextIsBounded(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestExpressive(t *testing.T) {
+	for _, tc := range []struct {
+		value any
+		want  bool
+	}{{nil, false}, {"a", false}, {map[string]any{"a": []any{"x", 1}}, false}, {[]any{map[string]any{"a": "b ${{ inputs }}"}}, true}, {make(chan int), true}} {
+		if got := expr.Expressive(tc.value); got != tc.want {
+			t.Errorf("%v: got %t", tc.value, got)
+		}
+	}
+}

@@ -35,7 +35,7 @@ func env(t *testing.T) *expr.Env {
 	e, err := expr.NewEnv(map[string]expr.Shape{
 		"inputs": shape(t, `{"type":"object","properties":{"title":{"type":"string"},"n":{"type":"integer"},"tree":{"$ref":"#/$defs/tree"}},
 			"additionalProperties":false,"$defs":{"tree":{"type":"object","properties":{"left":{"$ref":"#/$defs/tree"},"v":{"type":"number"}},"additionalProperties":false}}}`),
-		"steps": {},
+		"steps": {}, "nothing": expr.ObjectOf(nil),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -96,6 +96,7 @@ func TestCompileRefuses(t *testing.T) {
 		`inputs.tree.left.left.w`:   `there is no "w"; expected one of left, v`,
 		`"a" + inputs.nope`:         `there is no "nope"`,
 		`[1].map(x, inputs.nope)`:   `there is no "nope"`,
+		`nothing.x`:                 `there is no "x": no members are declared`,
 		`nobody.x`:                  `1:1: undeclared reference to 'nobody'`,
 		`1 +`:                       `1:4: Syntax error`,
 		`"a" + 1`:                   `1:5: found no matching overload`,

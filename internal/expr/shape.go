@@ -3,6 +3,7 @@ package expr
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -32,6 +33,14 @@ func ObjectOf(members map[string]Shape) Shape {
 		properties[name] = s
 	}
 	return Shape{node: map[string]any{"type": "object", "properties": properties, "additionalProperties": false}}
+}
+
+// TypeOf returns the shape of a value of a type of JSON Schema.
+func TypeOf(name string) Shape { return Shape{node: map[string]any{"type": name}} }
+
+// ListOf returns the shape of a list of such elements.
+func ListOf(element Shape) Shape {
+	return Shape{node: map[string]any{"type": "array", "items": element}}
 }
 
 // maxReferences bounds how many references are followed for one step.
@@ -125,7 +134,7 @@ func (s Shape) Member(name string) (Shape, error) {
 	switch rest := s.node["additionalProperties"].(type) {
 	case bool:
 		if !rest {
-			return Shape{}, fmt.Errorf("there is no %q; expected one of %s", name, names(properties))
+			return Shape{}, absent(name, properties)
 		}
 	case map[string]any:
 		return s.at(rest), nil
@@ -154,16 +163,11 @@ func (s Shape) at(member any) Shape {
 	return Shape{root: s.root, node: node}
 }
 
-func names(properties map[string]any) string {
+func absent(name string, properties map[string]any) error {
 	if len(properties) == 0 {
-		return "nothing, it has no members"
+		return fmt.Errorf("there is no %q: no members are declared", name)
 	}
-	list := make([]string, 0, len(properties))
-	for name := range properties {
-		list = append(list, name)
-	}
-	slices.Sort(list)
-	return strings.Join(list, ", ")
+	return fmt.Errorf("there is no %q; expected one of %s", name, strings.Join(slices.Sorted(maps.Keys(properties)), ", "))
 }
 
 // CanBeObject returns an error for a shape of which no value is an object.

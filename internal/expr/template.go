@@ -1,6 +1,7 @@
 package expr
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -37,6 +38,13 @@ func (e *Env) Template(v any) (*Template, error) {
 		return nil, fmt.Errorf("expr: %w", err)
 	}
 	return t, nil
+}
+
+// Expressive reports whether there may be expressions in a value that Template
+// takes. One without any reads nothing of its environment.
+func Expressive(v any) bool {
+	enc, err := json.Marshal(v)
+	return err != nil || bytes.Contains(enc, []byte(open))
 }
 
 // Shape returns what is known of the value that Fill gives.

@@ -1,7 +1,6 @@
 package flow
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -387,8 +386,7 @@ func (n *Node) reads() bool {
 	if n.Ask != nil {
 		given = append(given, n.Ask.Message)
 	}
-	enc, err := json.Marshal(given)
-	return err != nil || bytes.Contains(enc, []byte("${{"))
+	return expr.Expressive(given)
 }
 
 func text() expr.Shape {
