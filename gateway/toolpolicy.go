@@ -26,15 +26,26 @@ const (
 // is compiled, as that takes a noticeable part of the time in which the program
 // starts.
 var policyEnv = sync.OnceValues(func() (*expr.Env, error) {
-	tool := shapeOf(toolMembers)
-	tool["safety"] = expr.ObjectOf(shapeOf(safetyMembers))
-	return expr.NewEnv(map[string]expr.Shape{toolVariable: expr.ObjectOf(tool), identityVariable: expr.ObjectOf(shapeOf(identityMembers))})
+	tool := shapeOf(toolMembers, &tools.Tool{})
+	tool["safety"] = expr.ObjectOf(shapeOf(safetyMembers, &tools.Safety{}))
+	who := shapeOf(identityMembers, context.Background())
+	return expr.NewEnv(map[string]expr.Shape{toolVariable: expr.ObjectOf(tool), identityVariable: expr.ObjectOf(who)})
 })
 
-func shapeOf[V any](members map[string]V) map[string]expr.Shape {
+// shapeOf tells of each member whether it is a text or a list of texts, which its
+// value of nothing shows. Members that may be null stay open.
+func shapeOf[T any](members map[string]func(T) any, nothing T) map[string]expr.Shape {
+	text := expr.TypeOf("string")
 	shapes := map[string]expr.Shape{}
-	for name := range members {
-		shapes[name] = expr.Shape{}
+	for name, value := range members {
+		switch value(nothing).(type) {
+		case string:
+			shapes[name] = text
+		case []any:
+			shapes[name] = expr.ListOf(text)
+		default:
+			shapes[name] = expr.Shape{}
+		}
 	}
 	return shapes
 }
