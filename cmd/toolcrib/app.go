@@ -40,10 +40,9 @@ func (a *app) root() *cobra.Command {
 		Short: "Every tool an agent may use, through one guarded door",
 		Long: `Toolcrib gives an agent every tool it may use, wherever the tool lives.
 
-Exit status: 0 done, 1 failure, 2 the command line is wrong, 3 no such tool or
-toolset,
-4 invalid arguments, 5 the tool failed, 6 denied, 7 timed out or overloaded,
-130 interrupted.`,
+Exit status: 0 done, 1 failure, 2 the command line is wrong, 3 no such tool,
+toolset, skill, flow or run, 4 invalid arguments, 5 the tool failed, 6 denied,
+7 timed out or overloaded, 130 interrupted.`,
 		Version:       versionLine(),
 		Args:          cobra.ArbitraryArgs,
 		SilenceUsage:  true,
@@ -80,7 +79,7 @@ func noCommand(cmd *cobra.Command, args []string) error {
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		message += ", did you mean " + strings.Join(near, " or ") + "?"
 	}
-	return usageError{fmt.Errorf("%s\nSee 'toolcrib --help'", message)}
+	return usageError{fmt.Errorf("%s\nSee '%s --help'", message, cmd.CommandPath())}
 }
 
 // arity accepts between least and most arguments.

@@ -21,11 +21,15 @@ func (a *app) workersCommand() *cobra.Command {
 		Long: `Show the toolsets that workers serve, and of each worker whether it is up, what it
 has to do, and its version. "workers forget NAME" removes a toolset that no worker
 serves any more.` + targetHelp,
-		Args: arity(0, 0),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return noCommand(cmd, args)
+			}
 			return a.ask(cmd.Context(), &t, &o, "", func(s *session) error { return a.workers(s, &o) })
 		},
 	}
+	cmd.SuggestionsMinimumDistance = 2
 	t.addCatalogFlags(cmd)
 	o.addFlag(cmd)
 	cmd.AddCommand(a.forgetWorkersCommand())
