@@ -101,6 +101,9 @@ func (f *workerFlags) complete(args []string) error {
 			given++
 		}
 	}
+	if f.toolset == "" {
+		return usageError{errors.New("expected --toolset NAME, the toolset that is served")}
+	}
 	if err := registry.CheckToolset(f.toolset); err != nil {
 		return usageError{fmt.Errorf("--toolset: %w", err)}
 	}
@@ -198,9 +201,19 @@ func (f *workerFlags) dial(ctx context.Context, logger *slog.Logger) (stream.Cli
 	f.login.Logger = logger
 	client, err := connect.Client(ctx, f.url, &f.login)
 	if err != nil {
-		return nil, fmt.Errorf("the stream server cannot be reached: %w", err)
+		return nil, f.unreached(err)
 	}
 	return client, nil
+}
+
+// unreached says why there is no connection, and names the flag that is most
+// likely missing when the server wants to know who connects.
+func (f *workerFlags) unreached(err error) error {
+	hint, nobody := "", f.login.Token == "" && f.login.TokenFile == "" && f.login.User == "" && f.login.CredentialsFile == "" && f.login.NKeyFile == ""
+	if nobody && strings.Contains(err.Error(), "Authorization") {
+		hint = "; no --token-file was given"
+	}
+	return fmt.Errorf("the stream server cannot be reached: %w%s", err, hint)
 }
 
 // worker serves what a gateway of its own holds.
