@@ -61,7 +61,7 @@ func (l *lease) Extend(context.Context) error {
 	if err := l.sink.queue.client.conn.Publish(l.reply, []byte("+WPI")); err != nil {
 		return sendError(err)
 	}
-	l.until = now.Add(l.sink.lease)
+	l.until = now.Add(l.sink.Lease())
 	return nil
 }
 
@@ -73,6 +73,6 @@ func (l *lease) renew(reply string, now time.Time) bool {
 	if l.settled || now.After(l.until) {
 		return false
 	}
-	l.reply, l.until = reply, now.Add(l.sink.lease)
+	l.reply, l.until = reply, now.Add(l.sink.Lease())
 	return true
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -22,9 +23,9 @@ type sink struct {
 	name     string
 	consumer string
 	opts     stream.SinkOptions
-	lease    time.Duration
-	inbox    string // events and statuses come to inbox.*
-	next     string // the subject of pulls
+	lease    atomic.Int64 // a time.Duration, which a consumer that is made anew may have changed
+	inbox    string       // events and statuses come to inbox.*
+	next     string       // the subject of pulls
 	sub      *nats.Subscription
 	events   chan stream.Event // fetched and not received; holds InFlight
 
@@ -81,7 +82,7 @@ func (s *sink) open(ctx context.Context) error {
 		return fmt.Errorf("%w: the sink %q of %q has a lease of %v, not %v; give the same, or remove the sink first",
 			stream.ErrConflict, s.name, s.queue.name, lease, s.opts.Lease)
 	}
-	s.lease = lease
+	s.lease.Store(int64(lease))
 	return s.queue.sweep(ctx, found.CachedInfo().AckFloor.Stream)
 }
 
@@ -147,7 +148,7 @@ func (s *sink) start() error {
 }
 
 // Lease implements [stream.Sink].
-func (s *sink) Lease() time.Duration { return s.lease }
+func (s *sink) Lease() time.Duration { return time.Duration(s.lease.Load()) }
 
 // Receive implements [stream.Sink].
 func (s *sink) Receive(ctx context.Context) (stream.Event, error) {
@@ -178,7 +179,7 @@ func (s *sink) receive(msg *nats.Msg) {
 		s.queue.client.log.Warn("a message on the inbox of a sink is no event", "stream", s.queue.name, "error", err)
 		return
 	}
-	l := &lease{sink: s, sequence: meta.Sequence.Stream, reply: msg.Reply, until: time.Now().Add(s.lease)}
+	l := &lease{sink: s, sequence: meta.Sequence.Stream, reply: msg.Reply, until: time.Now().Add(s.Lease())}
 	event := stream.Event{ID: fmt.Sprint(meta.Sequence.Stream), Name: s.eventName(msg.Subject), Payload: msg.Data,
 		Added: meta.Timestamp, Deliveries: int(meta.NumDelivered), Lease: l}
 	if !s.admit(l) {
@@ -249,7 +250,7 @@ func (s *sink) bury(event stream.Event) {
 	if err := s.opts.Dead(s.ctx, event); err != nil {
 		s.queue.client.log.Warn("an event that reached its last delivery stays on the stream",
 			"stream", s.queue.name, "event", event.ID, "error", err)
-		event.Nack(s.ctx, s.lease) //nolint:errcheck // Its lease ends in any case.
+		event.Nack(s.ctx, s.Lease()) //nolint:errcheck // Its lease ends in any case.
 		return
 	}
 	event.Ack(s.ctx) //nolint:errcheck // It comes to Dead again.
