@@ -179,7 +179,7 @@ func unknownWord(at, word string, known []string) error {
 func transports() []string {
 	return []string{
 		string(tools.TransportInProcess), string(tools.TransportHTTP), string(tools.TransportMCP),
-		string(tools.TransportA2A),
+		string(tools.TransportA2A), string(tools.TransportFlow), string(tools.TransportWorker),
 	}
 }
 
