@@ -29,8 +29,10 @@ type LongResult struct {
 
 // A LongPart is a value of a [LongResult].
 type LongPart struct {
-	// Block is the index in content, or in the contents of resources; -1 for a part
-	// that is in no block.
+	// List is "content", or "contents" as in results about resources: where the
+	// block is that the part is in. It is empty for a part that is in no block.
+	List string
+	// Block is the index in the list; -1 for a part that is in no block.
 	Block int
 	// Key says which value of the block it is: "text", "data", "blob",
 	// "resource/text" or "resource/blob". It is "structuredContent" or, for the
@@ -92,8 +94,7 @@ func (c *Client) receiveLong(p *spool, owner *call) {
 	k := c.calls.find(p.id())
 	switch {
 	case p.fault != nil:
-		c.noise.Add(1)
-		c.opts.Logger.Warn("a long message was not kept", "error", p.fault)
+		c.notKept(p)
 		if k != nil && !p.finder.method {
 			c.calls.fail(k, &CallError{Method: k.method, Delivery: MaybeDelivered, Err: p.fault})
 		}
@@ -107,6 +108,12 @@ func (c *Client) receiveLong(p *spool, owner *call) {
 		c.receiveSpooled(p, owner)
 	}
 	p.close()
+}
+
+// notKept notes that there was no room for a message.
+func (c *Client) notKept(p *spool) {
+	c.noise.Add(1)
+	c.opts.Logger.Warn("a long message was not kept", "error", p.fault)
 }
 
 // receiveSpooled reads a message into memory and takes it in as any other.
@@ -152,7 +159,12 @@ func (c *Client) readBody(resp *http.Response) ([]byte, *spool, error) {
 	}
 	p := c.opts.Scratch.begin()
 	p.write(head)
-	if err := p.readFrom(resp.Body); err != nil {
+	err = p.readFrom(resp.Body)
+	if err == nil && p.fault != nil { // the rest, and maybe the id in it, was not read
+		c.notKept(p)
+		err = p.fault
+	}
+	if err != nil {
 		p.close()
 		return nil, nil, err
 	}

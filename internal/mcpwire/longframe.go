@@ -94,6 +94,7 @@ func (s *longScanner) result() error {
 		switch key {
 		case "content", "contents":
 			s.once(seen, key)
+			s.list = key
 			return s.blocks()
 		case "structuredContent":
 			s.once(seen, key)
@@ -191,6 +192,7 @@ func (s *longScanner) longText(p LongPart, depth int) error {
 	if err != nil || c != '"' {
 		return orValue(s, err, depth)
 	}
+	p.List = s.list
 	return s.leaveOut(p, `""`, depth)
 }
 

@@ -37,8 +37,9 @@ type longScanner struct {
 	heads bool
 
 	skeleton []byte
-	keep     bool // what is read goes into the skeleton
-	hole     int  // where in the skeleton a value begins that may be left out, or -1
+	keep     bool   // what is read goes into the skeleton
+	hole     int    // where in the skeleton a value begins that may be left out, or -1
+	list     string // which of the lists of blocks is being read
 	caught   *catch
 	parts    []LongPart
 

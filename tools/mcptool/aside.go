@@ -191,6 +191,9 @@ func (a *aside) describe(r *mcpwire.LongResult, p mcpwire.LongPart) (tools.Offlo
 	if p.Block < 0 {
 		return tools.Offload{MIME: "application/json"}, r.JSON(p), true
 	}
+	if p.List != a.list() { // one that such a result does not have, and that is in no view of it
+		return tools.Offload{}, nil, false
+	}
 	block := a.blockOf(r.Skeleton, p.Block)
 	kind, key := blockType(block), p.Key
 	if a.tool.kind != tools.KindTool { // a content of a resource
@@ -212,13 +215,17 @@ func (a *aside) describe(r *mcpwire.LongResult, p mcpwire.LongPart) (tools.Offlo
 	return about, nil, false
 }
 
+// list is the member of a result that has its blocks.
+func (a *aside) list() string {
+	if a.tool.kind == tools.KindTool {
+		return "content"
+	}
+	return "contents"
+}
+
 // blockOf returns a block of the skeleton.
 func (a *aside) blockOf(skeleton json.RawMessage, i int) json.RawMessage {
-	list := "content"
-	if a.tool.kind != tools.KindTool {
-		list = "contents"
-	}
-	blocks, _ := rawjson.Get(skeleton, list)
+	blocks, _ := rawjson.Get(skeleton, a.list())
 	at := 0
 	for it := rawjson.Array(blocks); it.Next(); at++ {
 		if at == i {

@@ -120,6 +120,7 @@ func TestLongResultsGoToTheCallersStore(t *testing.T) {
 		"twice":       {`{"structuredContent":` + doc + `,"content":[{"type":"text","text":` + string(pretty) + `}]}`, []kept{{"application/json", "", strings.ReplaceAll(doc, ",", ",\n  ")}}, "resource_link", ""},
 		"no base64":   {`{"content":[{"type":"text","text":` + string(quoted) + `},{"type":"image","data":"` + encoded + `?","mimeType":"image/png"}]}`, nil, "resource_link", ""},
 		"cut base64":  {`{"content":[{"type":"image","data":"` + encoded + `A"}]}`, nil, "resource_link", ""},
+		"other list":  {`{"content":[{"type":"text","text":"short"}],"contents":[{"text":` + string(quoted) + `}]}`, nil, "resource_link", ""},
 		"unknown":     {`{"content":[{"type":"hologram","text":` + string(quoted) + `}]}`, nil, "resource_link", ""},
 		"many blocks": {`{"content":[` + strings.Repeat(`{"type":"text","text":"`+strings.Repeat("b", 500)+`"},`, 3000) + `{"type":"text","text":"end"}]}`, nil, "resource_link", ""},
 	}
@@ -333,5 +334,29 @@ func TestLongResultsPassTheRedactor(t *testing.T) {
 	}
 	if kept := content(t, store, ctx, small.Artifacts[0].Ref); strings.Contains(kept, "secret") || strings.Count(kept, "[redacted]") != 40_000 {
 		t.Errorf("kept is %.100s", kept)
+	}
+}
+
+// A body for which there is no room is not read to its end, where its id may be.
+func TestLongBodiesThatFindNoRoom(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		scratch ScratchOptions
+		says    string
+	}{
+		"one": {ScratchOptions{MaxMessageBytes: 200_000}, "larger than 200000 bytes"},
+		"all": {ScratchOptions{MaxTotalBytes: 200_000}, "no room on the disk"},
+	} {
+		ts := httptest.NewServer(&rawEndpoint{raw: newRawServer("long", io.Discard)})
+		t.Cleanup(ts.Close)
+		store, ctx := keeper(t, nil)
+		c.scratch.Dir = t.TempDir()
+		cat := catalogOf(t, start(t, &Config{Name: "odd", URL: ts.URL, TransportMode: TransportStreamableHTTP, OffloadBytes: 50_000, Scratch: NewScratch(&c.scratch)}))
+		_, err := tools.Invoke(tools.WithEntrance(ctx, tools.Entrance{Sink: store}), cat, "odd_big", json.RawMessage(`{"n":900000}`))
+		var e *tools.Error
+		if !errors.As(err, &e) || !strings.Contains(err.Error(), c.says) || e.Attempts != 1 || e.OutcomeUnknown {
+			t.Errorf("%s: %+v", name, err)
+		}
+		nothingKept(t, store, ctx, c.scratch.Dir)
 	}
 }
