@@ -61,8 +61,10 @@ func boundedSchema(t *tools.Tool) json.RawMessage {
 	if rawjson.KindOf(properties) != rawjson.KindObject || required != nil && rawjson.KindOf(required) != rawjson.KindArray {
 		return nil
 	}
-	if _, taken := rawjson.Get(properties, keptMember); taken {
-		return nil
+	for _, ours := range []string{keptMember, previewMember} {
+		if _, taken := rawjson.Get(properties, ours); taken {
+			return nil
+		}
 	}
 	schema, err := allowKept(t.OutSchema, properties, required)
 	if err != nil {

@@ -43,7 +43,8 @@ func TestSchemasThatAreNotListed(t *testing.T) {
 	for _, c := range []tools.Tool{
 		{}, {OutSchema: json.RawMessage(`true`)}, {OutSchema: json.RawMessage(`{"type":"array"}`)}, {OutSchema: json.RawMessage(`{"type":["object","null"]}`)},
 		{OutSchema: json.RawMessage(`{"type":"object","maxProperties":1}`)}, {OutSchema: json.RawMessage(`{"type":"object","oneOf":[{"required":["a"]}]}`)},
-		{OutSchema: json.RawMessage(`{"type":"object","properties":{"toolcrib_artifacts":{}}}`)}, {OutSchema: json.RawMessage(`{"type":"object","properties":[]}`)},
+		{OutSchema: json.RawMessage(`{"type":"object","properties":{"toolcrib_artifacts":{}}}`)},
+		{OutSchema: json.RawMessage(`{"type":"object","properties":{"toolcrib_preview":{"type":"integer"}}}`)}, {OutSchema: json.RawMessage(`{"type":"object","properties":[]}`)},
 		{OutSchema: json.RawMessage(`{"type":"object"}`), Kind: tools.KindMeta},
 	} {
 		if got := boundedSchema(&c); got != nil {
