@@ -278,7 +278,10 @@ func guardFunction(q *gojq.Query) (*gojq.Query, error) {
 		}
 		return then(q, guardAll), nil
 	}
-	literal := len(f.Args) > 0 && isLiteral(f.Args[0])
+	literal, pattern := len(f.Args) > 0 && isLiteral(f.Args[0]), ""
+	if literal {
+		pattern = f.Args[0].Term.Str.Str
+	}
 	for i := range f.Args {
 		if err := each(&f.Args[i]); err != nil {
 			return nil, err
@@ -297,6 +300,9 @@ func guardFunction(q *gojq.Query) (*gojq.Query, error) {
 	case slices.Contains(patternFunctions, f.Name):
 		if !literal {
 			return nil, fmt.Errorf("the pattern of %s must be written out as a string", f.Name)
+		}
+		if err := checkPattern(pattern); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
 		return then(small, guardAll), nil
 	case slices.Contains(compareFunctions, f.Name):

@@ -22,7 +22,8 @@ const (
 	shownLine = 500
 	// maxContext bounds the lines around a match.
 	maxContext = 50
-	// checkEvery is how many pieces are read between looks at the clock.
+	// checkEvery is how many pieces are read between looks at the clock, unless
+	// they have as many bytes as a piece may have before.
 	checkEvery = 256
 )
 
@@ -40,6 +41,7 @@ type lineReader struct {
 	number int64
 	offset int64
 	pieces int
+	check  int64 // the offset at which the clock is looked at, at the latest
 }
 
 func newLineReader(r io.Reader) *lineReader {
@@ -49,8 +51,11 @@ func newLineReader(r io.Reader) *lineReader {
 // next returns the next piece without its newline; its text is valid until the
 // next call. The error is io.EOF at the end.
 func (l *lineReader) next(ctx context.Context) (line, error) {
-	if l.pieces++; l.pieces%checkEvery == 0 && ctx.Err() != nil {
-		return line{}, ctx.Err()
+	if l.pieces++; l.pieces%checkEvery == 0 || l.offset >= l.check {
+		if ctx.Err() != nil {
+			return line{}, ctx.Err()
+		}
+		l.check = l.offset + piece
 	}
 	text, err := l.in.ReadSlice('\n')
 	if err != nil && !errors.Is(err, bufio.ErrBufferFull) && (err != io.EOF || len(text) == 0) {
@@ -75,6 +80,9 @@ func (s *Store) fetchLines(ctx context.Context, args FetchArgs, limit int, res *
 	lines := newLineReader(r)
 	if args.Search == "" {
 		return copyLines(ctx, lines, args, limit, res)
+	}
+	if err := checkPattern(args.Search); err != nil {
+		return queryFault("search: %s", err)
 	}
 	f := &finder{args: args, limit: limit, matcher: newMatcher(args.Search)}
 	f.args.Context = min(args.Context, maxContext)

@@ -1,0 +1,32 @@
+package artifacts_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/toolcrib/toolcrib/artifacts"
+)
+
+// No expression keeps the process busy beyond the time of an answer.
+func TestExpressionsThatAreTooLarge(t *testing.T) {
+	f := newFixture(t, artifacts.Options{})
+	text := f.put(t, ada(t), strings.Repeat("a", 8<<10), artifacts.Meta{MIME: "text/plain"})
+	doc := f.put(t, ada(t), `"`+strings.Repeat("a", 8<<10)+`"`, artifacts.Meta{MIME: "application/json"})
+	for pattern, refused := range map[string]bool{
+		strings.Repeat("(a?){1000}", 16) + "b": true,
+		"(?:(?:a?){30}){30}a{999}b":            true,
+		"(a|aa){700,}b":                        true,
+		"a{1,1000}$":                           false,
+		"(?i)[a-z]{2}.{0,900}a":                false,
+		"a(":                                   false,
+	} {
+		for _, args := range []artifacts.FetchArgs{{Ref: text.Ref, Search: pattern}, {Ref: doc.Ref, Query: `test("` + pattern + `")`}} {
+			began := time.Now()
+			got := f.fetch(t, args)
+			if strings.Contains(got.Error, "too large") != refused || time.Since(began) > 5*time.Second {
+				t.Errorf("%+v: %q after %v", args, got.Error, time.Since(began))
+			}
+		}
+	}
+}
