@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"regexp/syntax"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 type pattern struct {
 	source string
 	linear *regexp.Regexp  // where its syntax says exactly the same
+	steps  int             // what linear may look at for each character
 	back   *regexp2.Regexp // with look-around and back-references
 }
 
@@ -26,10 +28,21 @@ const maxMatchTime = 100 * time.Millisecond
 // of a check's budget.
 const backtrackUnit = 200 * time.Nanosecond
 
-// match matches a text of the document. The time that backtracking takes is
-// taken from the budget.
+// stepsPerUnit is how many steps of the linear engine take as long as one unit,
+// and maxLinearSteps bounds the memory that a pattern takes in it.
+const (
+	stepsPerUnit   = 20
+	maxLinearSteps = 20_000
+)
+
+// match matches a text of the document. The time that backtracking takes, and
+// that the linear engine takes at worst, is taken from the budget.
 func (c *checker) match(p *pattern, text []byte) bool {
 	if p.linear != nil {
+		if c.budget -= p.steps * len(text) / stepsPerUnit; c.budget < 0 {
+			c.budget, c.exhausted = 0, true
+			return false
+		}
 		return p.linear.Match(text)
 	}
 	begin := time.Now()
@@ -45,8 +58,8 @@ func compilePattern(source string) (*pattern, error) {
 		return nil, fmt.Errorf("regular expression longer than %d bytes", maxPatternBytes)
 	}
 	if text, ok := linearSyntax(source); ok {
-		if re, err := regexp.Compile(text); err == nil {
-			return &pattern{source: source, linear: re}, nil
+		if re, steps := compileLinear(text); re != nil {
+			return &pattern{source: source, linear: re, steps: steps}, nil
 		}
 	}
 	re, err := regexp2.Compile(backSyntax(source), regexp2.ECMAScript|regexp2.Unicode)
@@ -56,6 +69,36 @@ func compilePattern(source string) (*pattern, error) {
 	}
 	re.MatchTimeout = maxMatchTime
 	return &pattern{source: source, back: re}, nil
+}
+
+// compileLinear returns nil for what is no expression of the linear engine, or one
+// that becomes too large in it.
+func compileLinear(text string) (re *regexp.Regexp, steps int) {
+	parsed, err := syntax.Parse(text, syntax.Perl)
+	if err != nil {
+		return nil, 0
+	}
+	if steps = patternSteps(parsed); steps > maxLinearSteps {
+		return nil, 0
+	}
+	re, _ = regexp.Compile(text)
+	return re, steps
+}
+
+// patternSteps returns about how many instructions an expression becomes, of which
+// each may be looked at for each character.
+func patternSteps(re *syntax.Regexp) int {
+	n := max(len(re.Rune), 1)
+	if re.Op == syntax.OpCharClass {
+		n = 1
+	}
+	for _, sub := range re.Sub {
+		n += patternSteps(sub)
+	}
+	if re.Op == syntax.OpRepeat {
+		n = (n-1)*max(re.Min+1, re.Max) + 1
+	}
+	return n
 }
 
 // The classes that the engines take to be smaller than ECMA-262 does, as the
