@@ -230,7 +230,10 @@ func (f *finder) run(ctx context.Context, lines *lineReader, res *FetchResult) e
 			return errBinary()
 		}
 		if !f.look(l) {
-			res.Truncated, res.NextLine = true, l.number
+			res.Truncated = true
+			if res.NextLine = l.number; l.number <= max(f.args.FromLine, 1) { // the answer is full within its first line
+				res.NextLine, res.NextOffset = 0, l.offset
+			}
 			return f.done(res)
 		}
 	}

@@ -30,3 +30,13 @@ func TestExpressionsThatAreTooLarge(t *testing.T) {
 		}
 	}
 }
+
+// Where to go on from one long line is not its own beginning.
+func TestSearchInOneLongLine(t *testing.T) {
+	f := newFixture(t, artifacts.Options{})
+	info := f.put(t, ada(t), strings.Repeat("needle "+strings.Repeat("x", 70_000), 8), artifacts.Meta{MIME: "text/plain"})
+	got := f.fetch(t, artifacts.FetchArgs{Ref: info.Ref, Search: "needle", MaxBytes: 1500})
+	if !got.Truncated || got.NextLine != 0 || got.NextOffset < 70_000 {
+		t.Errorf("%v, line %d, offset %d", got.Truncated, got.NextLine, got.NextOffset)
+	}
+}
