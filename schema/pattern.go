@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/dlclark/regexp2"
+
+	"github.com/toolcrib/toolcrib/internal/effort"
 )
 
 // pattern is a compiled regular expression with the meaning that ECMA-262 gives
@@ -78,27 +80,12 @@ func compileLinear(text string) (re *regexp.Regexp, steps int) {
 	if err != nil {
 		return nil, 0
 	}
-	if steps = patternSteps(parsed); steps > maxLinearSteps {
+	n := effort.Steps(parsed)
+	if n > maxLinearSteps {
 		return nil, 0
 	}
 	re, _ = regexp.Compile(text)
-	return re, steps
-}
-
-// patternSteps returns about how many instructions an expression becomes, of which
-// each may be looked at for each character.
-func patternSteps(re *syntax.Regexp) int {
-	n := max(len(re.Rune), 1)
-	if re.Op == syntax.OpCharClass {
-		n = 1
-	}
-	for _, sub := range re.Sub {
-		n += patternSteps(sub)
-	}
-	if re.Op == syntax.OpRepeat {
-		n = (n-1)*max(re.Min+1, re.Max) + 1
-	}
-	return n
+	return re, int(n)
 }
 
 // The classes that the engines take to be smaller than ECMA-262 does, as the

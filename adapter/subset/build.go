@@ -7,6 +7,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/toolcrib/toolcrib/internal/effort"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
@@ -414,9 +415,15 @@ func slotKey(i int) string { return "item_" + strconv.Itoa(i+1) }
 // restKey is the key of the elements that follow.
 const restKey = "more_items"
 
+// maxPatternSteps bounds what a pattern does for each character of a key.
+const maxPatternSteps = 2000
+
 // matches reports whether a key matches a pattern. A pattern that package regexp
-// does not know matches nothing.
+// does not know, or that is too much work for it, matches nothing.
 func matches(pattern, key string) bool {
+	if !effort.Within(pattern, maxPatternSteps) {
+		return false
+	}
 	re, err := regexp.Compile(pattern)
 	return err == nil && re.MatchString(key)
 }
