@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/toolcrib/toolcrib/bench/streams/floor"
 )
 
 const (
@@ -18,18 +20,19 @@ const (
 	block    = time.Second
 )
 
-func connect(o *options) (*redis.Client, error) {
-	parsed, err := redis.ParseURL(o.url)
+func connect(o *floor.Options) (*redis.Client, error) {
+	parsed, err := redis.ParseURL(o.Server)
 	if err != nil {
 		return nil, errors.New("the URL is not that of a Redis server")
 	}
-	parsed.PoolSize = o.inflight + 4
+	parsed.PoolSize = o.InFlight + 4
 	return redis.NewClient(parsed), nil
 }
 
 // bare is the caller of the floor.
 type bare struct {
-	answers
+	floor.Answers
+	server  string
 	client  *redis.Client
 	replies string
 	payload string
@@ -37,7 +40,7 @@ type bare struct {
 	ended   chan struct{}
 }
 
-func startBare(ctx context.Context, o *options) (program, error) {
+func startBare(ctx context.Context, o *floor.Options) (floor.Caller, error) {
 	client, err := connect(o)
 	if err != nil {
 		return nil, err
@@ -49,8 +52,8 @@ func startBare(ctx context.Context, o *options) (program, error) {
 		return nil, err
 	}
 	b := &bare{
-		answers: answers{waiting: map[string]chan struct{}{}}, client: client, ended: make(chan struct{}),
-		replies: fmt.Sprintf("bench:replies:%d", os.Getpid()), payload: strings.Repeat("x", o.payload),
+		server: o.Server, client: client, ended: make(chan struct{}),
+		replies: fmt.Sprintf("bench:replies:%d", os.Getpid()), payload: strings.Repeat("x", o.Payload),
 	}
 	reading, stop := context.WithCancel(ctx)
 	b.stop = stop
@@ -58,19 +61,21 @@ func startBare(ctx context.Context, o *options) (program, error) {
 	return b, nil
 }
 
-func (b *bare) close() error {
+func (b *bare) Close() error {
 	b.stop()
 	<-b.ended
 	return errors.Join(b.client.Del(context.Background(), requests, b.replies).Err(), b.client.Close())
 }
 
-func (b *bare) call(ctx context.Context) error {
-	id, answered := b.expect()
+func (b *bare) Server() string { return b.server }
+
+func (b *bare) Call(ctx context.Context) error {
+	id, answered := b.Expect()
 	err := b.client.XAdd(ctx, &redis.XAddArgs{Stream: requests, Values: []any{"id", id, "to", b.replies, "p", b.payload}}).Err()
 	if err != nil {
 		return err
 	}
-	return await(id, answered)
+	return floor.Await(id, answered)
 }
 
 // read hands out the answers.
@@ -84,7 +89,7 @@ func (b *bare) read(ctx context.Context) {
 		}
 		for _, message := range streams[0].Messages {
 			id, _ := message.Values["id"].(string)
-			b.come(id)
+			b.Come(id)
 			last = message.ID
 		}
 		b.client.XTrimMinID(ctx, b.replies, last)
@@ -92,7 +97,7 @@ func (b *bare) read(ctx context.Context) {
 }
 
 // workBare answers requests until it is killed.
-func workBare(ctx context.Context, o *options) error {
+func workBare(ctx context.Context, o *floor.Options) error {
 	client, err := connect(o)
 	if err != nil {
 		return err

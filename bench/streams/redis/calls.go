@@ -11,16 +11,13 @@ import (
 	"github.com/toolcrib/toolcrib/registry/stream/redisstream"
 )
 
-// gateway is a catalog of tools that workers run.
-type gateway struct{ floor.Caller }
-
-func startCalls(tool string) func(context.Context, *options) (program, error) {
-	return func(ctx context.Context, o *options) (program, error) {
+func startCalls(tool string) func(context.Context, *floor.Options) (floor.Caller, error) {
+	return func(ctx context.Context, o *floor.Options) (floor.Caller, error) {
 		dir, err := os.MkdirTemp("", "bench-redis-")
 		if err != nil {
 			return nil, err
 		}
-		client, err := redisstream.Dial(ctx, o.url, nil)
+		client, err := redisstream.Dial(ctx, o.Server, nil)
 		if err != nil {
 			return nil, err
 		}
@@ -28,22 +25,17 @@ func startCalls(tool string) func(context.Context, *options) (program, error) {
 		if err != nil {
 			return nil, err
 		}
-		caller, err := calls.Start(ctx, &floor.Options{Payload: o.payload}, calls.Backend{Client: client, Server: o.url, Dir: dir, Close: func() error {
+		return calls.Start(ctx, o, calls.Backend{Client: client, Server: o.Server, Dir: dir, Close: func() error {
 			return errors.Join(queue.Destroy(context.Background()), client.Close(), os.RemoveAll(dir))
 		}}, tool)
-		return gateway{caller}, err
 	}
 }
 
-func (g gateway) call(ctx context.Context) error { return g.Call(ctx) }
-
-func (g gateway) close() error { return g.Close() }
-
 // workCalls is a worker until it is killed.
-func workCalls(ctx context.Context, o *options) error {
-	client, err := redisstream.Dial(ctx, o.url, nil)
+func workCalls(ctx context.Context, o *floor.Options) error {
+	client, err := redisstream.Dial(ctx, o.Server, nil)
 	if err != nil {
 		return err
 	}
-	return calls.Work(ctx, &floor.Options{InFlight: o.inflight}, client)
+	return calls.Work(ctx, o, client)
 }

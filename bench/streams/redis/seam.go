@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 
+	"github.com/toolcrib/toolcrib/bench/streams/floor"
 	"github.com/toolcrib/toolcrib/registry/stream"
 	"github.com/toolcrib/toolcrib/registry/stream/redisstream"
 )
@@ -15,21 +16,22 @@ import (
 // seam is the caller over the package. A request and its answer are the id of the call, a line end, and the payload; the
 // subject of the answers is the name of the event.
 type seam struct {
-	answers
+	floor.Answers
+	server  string
 	client  *redisstream.Client
 	queue   stream.Stream
 	replies string
 	payload string
 }
 
-func startSeam(ctx context.Context, o *options) (program, error) {
-	client, err := redisstream.Dial(ctx, o.url, nil)
+func startSeam(ctx context.Context, o *floor.Options) (floor.Caller, error) {
+	client, err := redisstream.Dial(ctx, o.Server, nil)
 	if err != nil {
 		return nil, err
 	}
 	s := &seam{
-		answers: answers{waiting: map[string]chan struct{}{}}, client: client,
-		replies: fmt.Sprintf("bench:replies:%d", os.Getpid()), payload: strings.Repeat("x", o.payload),
+		server: o.Server, client: client,
+		replies: fmt.Sprintf("bench:replies:%d", os.Getpid()), payload: strings.Repeat("x", o.Payload),
 	}
 	if s.queue, err = client.Stream(ctx, requests, nil); err != nil {
 		return nil, errors.Join(err, client.Close())
@@ -39,26 +41,28 @@ func startSeam(ctx context.Context, o *options) (program, error) {
 	}
 	_, err = client.Subscribe(ctx, s.replies, func(m stream.Message) {
 		id, _, _ := bytes.Cut(m.Payload, []byte("\n"))
-		s.come(string(id))
+		s.Come(string(id))
 	})
 	return s, err
 }
 
-func (s *seam) close() error {
+func (s *seam) Close() error {
 	return errors.Join(s.queue.Destroy(context.Background()), s.client.Close())
 }
 
-func (s *seam) call(ctx context.Context) error {
-	id, answered := s.expect()
+func (s *seam) Server() string { return s.server }
+
+func (s *seam) Call(ctx context.Context) error {
+	id, answered := s.Expect()
 	if _, err := s.queue.Add(ctx, s.replies, []byte(id+"\n"+s.payload)); err != nil {
 		return err
 	}
-	return await(id, answered)
+	return floor.Await(id, answered)
 }
 
 // workSeam answers requests until it is killed.
-func workSeam(ctx context.Context, o *options) error {
-	client, err := redisstream.Dial(ctx, o.url, nil)
+func workSeam(ctx context.Context, o *floor.Options) error {
+	client, err := redisstream.Dial(ctx, o.Server, nil)
 	if err != nil {
 		return err
 	}
@@ -66,7 +70,7 @@ func workSeam(ctx context.Context, o *options) error {
 	if err != nil {
 		return err
 	}
-	sink, err := queue.Sink(ctx, group, &stream.SinkOptions{InFlight: max(o.inflight, 1)})
+	sink, err := queue.Sink(ctx, group, &stream.SinkOptions{InFlight: max(o.InFlight, 1)})
 	if err != nil {
 		return err
 	}
