@@ -182,6 +182,10 @@ func testOneSink(t *testing.T, f *fixture) {
 	add(t, s, 0, 2)
 	ack(t, receive(t, k))
 	event := receive(t, k)
+	eventually(t, func() (bool, string) { // an acknowledgement is sent, and may be lost with its sink
+		size, err := s.Size(t.Context())
+		return err == nil && size.Waiting+size.Held == 1, fmt.Sprintf("the stream holds %+v, %v", size, err)
+	})
 	k.Close()
 	if err := s.RemoveSink(within(t, wait), "provider"); err != nil {
 		t.Fatal(err)
