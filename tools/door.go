@@ -373,7 +373,7 @@ func (p *passage) run(ctx context.Context, args json.RawMessage) (ToolResult, er
 		invoke = p.inject
 	}
 	res, err := s.run(ctx, args, invoke)
-	p.attempts += s.attempts
+	p.attempts += int(s.attempts)
 	return res, err
 }
 

@@ -21,12 +21,13 @@ type shell struct {
 	// answers: an error that does not say how far it got came from the tool.
 	answers bool
 	inline  bool
-	late    *lateness
-	cat     *catalog // nil outside a catalog
-	hooks   []InvokeHooks
+	// attempts are those that are over.
+	attempts int32
+	late     *lateness
+	cat      *catalog // nil outside a catalog
+	hooks    []InvokeHooks
 
-	attempts int // that are over
-	first    attempt
+	first attempt
 }
 
 // InvokeHooks observe the attempts of a call.
@@ -66,7 +67,7 @@ func RunWithPolicyHooked(ctx context.Context, args json.RawMessage, invoke func(
 	res, err := s.run(ctx, args, invoke)
 	if err != nil {
 		e := asError(err)
-		e.Attempts = s.attempts
+		e.Attempts = int(s.attempts)
 		return ToolResult{}, e
 	}
 	return checkedBy(validateOut, &p, res)
@@ -110,7 +111,7 @@ func (s *shell) run(ctx context.Context, args json.RawMessage, invoke Invoker) (
 	total := s.policy.attempts()
 	for n := 0; ; n++ {
 		res, err := s.attempt(ctx, args, invoke)
-		s.attempts = n + 1
+		s.attempts = int32(n + 1)
 		for _, h := range s.hooks {
 			if h.OnAttempt != nil {
 				h.OnAttempt(n, err)
