@@ -209,11 +209,12 @@ func (r *Registry) join(ctx context.Context, ts *toolset, a *Announcement) Admis
 
 // welcome makes a worker one of the toolset's.
 func (r *Registry) welcome(ctx context.Context, ts *toolset, a *Announcement) {
-	if !ts.enter(a) {
-		return
+	if ts.enter(a) {
+		r.log.Info("a worker is up", "toolset", ts.name, "instance", a.Instance, "version", a.Version)
+		r.publishUp(ts.name, a.Instance, a.Version)
 	}
-	r.log.Info("a worker is up", "toolset", ts.name, "instance", a.Instance, "version", a.Version)
-	r.publishUp(ts.name, a.Instance, a.Version)
+	// Also of a worker that is known here: it may answer to a registry that has
+	// just begun, and an announcement goes to one registry alone.
 	if payload, err := json.Marshal(news{Process: r.process, Announcement: Announcement{Toolset: a.Toolset, Instance: a.Instance,
 		Version: a.Version, Host: a.Host, Concurrency: a.Concurrency, Queue: a.Queue}}); err == nil {
 		_ = r.client.Publish(ctx, shared(r.opts.Namespace, "news"), stream.Message{Name: MessageAnnounce, Payload: payload})
