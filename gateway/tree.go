@@ -10,6 +10,8 @@ import (
 	"github.com/goccy/go-yaml/lexer"
 	"github.com/goccy/go-yaml/parser"
 	"github.com/goccy/go-yaml/token"
+
+	"github.com/toolcrib/toolcrib/internal/yamldoc"
 )
 
 // Bounds of a configuration file, so that none of them takes more than a
@@ -18,7 +20,7 @@ const (
 	maxFileBytes = 1 << 20
 	maxTokens    = 50_000  // the parser's time grows with their square
 	maxNodes     = 100_000 // values, aliases counted each time
-	maxDepth     = 64
+	maxDepth     = yamldoc.MaxDepth
 )
 
 // pos is a place in the file; lines and columns count from 1.
@@ -97,8 +99,8 @@ func (b *treeBuilder) parse(data []byte) ast.Node {
 		b.fault(placeOf(tokens[maxTokens]), "", "the file holds too much", fmt.Sprintf("at most %d words and signs", maxTokens))
 		return nil
 	}
-	if at, deep := tooDeep(tokens); deep {
-		b.fault(at, "", "nested too deeply", fmt.Sprintf("at most %d levels", maxDepth))
+	if t := yamldoc.TooDeep(tokens); t != nil {
+		b.fault(placeOf(t), "", "nested too deeply", fmt.Sprintf("at most %d levels", maxDepth))
 		return nil
 	}
 	file, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
@@ -142,37 +144,6 @@ func firstLine(s string) string {
 	line, _, _ := strings.Cut(s, "\n")
 	return line
 }
-
-// tooDeep looks for nesting that would exhaust the parser, which recurses.
-func tooDeep(tokens token.Tokens) (pos, bool) {
-	flow, inline, line := 0, 0, 0
-	for _, t := range tokens {
-		if t.Position.Line != line {
-			line, inline = t.Position.Line, 0
-		}
-		switch t.Type {
-		case token.SequenceStartType, token.MappingStartType:
-			flow++
-		case token.SequenceEndType, token.MappingEndType:
-			flow--
-		case token.SequenceEntryType, token.MappingKeyType, token.MappingValueType, token.TagType, token.AnchorType:
-			if flow == 0 {
-				inline++
-			}
-			if flow == 0 && t.Type != token.MappingValueType && t.Position.Column > maxColumn {
-				return placeOf(t), true
-			}
-		}
-		if flow > maxDepth || inline > maxDepth {
-			return placeOf(t), true
-		}
-	}
-	return pos{}, false
-}
-
-// maxColumn bounds how far to the right a block may begin, and with it how
-// deep blocks can stand in one another.
-const maxColumn = 1000
 
 // place is where a value begins; a block of pairs begins at its first key.
 func place(n ast.Node) pos {

@@ -22,7 +22,8 @@ const (
 	maxBytes  = 1 << 20
 	maxTokens = 50_000 // the parser's time grows with their square
 	maxValues = 100_000
-	maxDepth  = 64
+	// MaxDepth is how many levels a document nests at most.
+	MaxDepth  = 64
 	maxColumn = 1000 // where a block may begin: how deep blocks stand in one another
 )
 
@@ -138,8 +139,8 @@ func (d *Doc) bounded() error {
 	if len(tokens) > maxTokens {
 		return d.at(tokens[maxTokens], fmt.Errorf("the document holds more than %d words and signs", maxTokens))
 	}
-	if t := tooDeep(tokens); t != nil {
-		return d.at(t, fmt.Errorf("nested more than %d levels deep", maxDepth))
+	if t := TooDeep(tokens); t != nil {
+		return d.at(t, fmt.Errorf("nested more than %d levels deep", MaxDepth))
 	}
 	file, err := parser.Parse(tokens, 0)
 	if err != nil {
@@ -168,8 +169,9 @@ func (d *Doc) at(t *token.Token, err error) error {
 	return &Fault{File: d.File, Line: t.Position.Line, Column: t.Position.Column, Err: err}
 }
 
-// tooDeep finds nesting that would exhaust the parser, which recurses.
-func tooDeep(tokens token.Tokens) *token.Token {
+// TooDeep returns the token of more than MaxDepth levels of nesting, which would
+// exhaust the parser, as it recurses; nil when there is none.
+func TooDeep(tokens token.Tokens) *token.Token {
 	flow, inline, line := 0, 0, 0
 	for _, t := range tokens {
 		if t.Position.Line != line {
@@ -188,7 +190,7 @@ func tooDeep(tokens token.Tokens) *token.Token {
 				return t
 			}
 		}
-		if flow > maxDepth || inline > maxDepth {
+		if flow > MaxDepth || inline > MaxDepth {
 			return t
 		}
 	}
