@@ -26,8 +26,8 @@ var (
 
 // Store keeps records, logs and leases. It is safe for concurrent use, also by
 // several processes on the same database. What a method acknowledged by
-// returning no error survives the end of the process and the loss of power.
-// When a method fails because its context ended, it may have had its effect.
+// returning no error survives the end of the process and the loss of power,
+// but for what Batch.Later says. When a method fails because its context ended, it may have had its effect.
 type Store interface {
 	Records
 	Logs
@@ -88,6 +88,11 @@ type Batch struct {
 	// Holding are leases that must be held, each with its token, when the
 	// batch is written.
 	Holding []Lease
+	// Later lets the batch reach the disk some time after it was acknowledged.
+	// It survives the end of the process all the same. The loss of power may
+	// take it, and then all such batches that came after it too, but none that
+	// came before a batch which is on the disk.
+	Later bool
 }
 
 // Range selects records of one owner by name.

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/store"
@@ -45,6 +46,28 @@ func BenchmarkPutByMany(b *testing.B) {
 		for pb.Next() {
 			if _, err := store.Put(b.Context(), db, benchKey(n.Add(1)), value, store.Any); err != nil {
 				b.Error(err)
+			}
+		}
+	})
+}
+
+// A record that is made, changed and changed again, by many, which do not wait for
+// the disk.
+func BenchmarkStepsLaterByMany(b *testing.B) {
+	db, value := benchDB(b), make([]byte, 2000)
+	var n atomic.Int64
+	b.SetParallelism(32)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			key, revision := store.Key{Collection: "bench", Owner: store.Global(), Name: fmt.Sprint("call", n.Add(1))}, store.Absent
+			for range 3 {
+				w := store.Write{Key: key, Value: value, If: revision, Expires: time.Now().Add(time.Hour), Due: time.Now().Add(time.Minute)}
+				revisions, err := db.Apply(b.Context(), store.Batch{Writes: []store.Write{w}, Later: true})
+				if err != nil {
+					b.Error(err)
+					return
+				}
+				revision = revisions[0]
 			}
 		}
 	})

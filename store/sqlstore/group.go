@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/toolcrib/toolcrib/store"
@@ -21,7 +22,8 @@ type committer struct {
 	tx *tx // of the goroutine that runs
 
 	mu      sync.Mutex
-	waiting []*job
+	waiting []*job // for the disk
+	relaxed []*job // that do not wait for the disk
 	running bool
 	ended   sync.WaitGroup
 }
@@ -29,7 +31,14 @@ type committer struct {
 // job is what one caller wants to be written.
 type job struct {
 	work func(ctx context.Context, tx *tx) error
-	done chan error
+	// revisions is how many of them the work takes.
+	revisions int
+	// single says that the work changes at most one row, and does so last, so
+	// that there is nothing to undo when it fails.
+	single bool
+	// later says that the commit need not be on the disk.
+	later bool
+	done  chan error
 }
 
 // tx is the connection that writes, with its statements. One goroutine uses it at
@@ -37,7 +46,18 @@ type job struct {
 type tx struct {
 	conn  *sql.Conn
 	ready map[string]*sql.Stmt
+	// revision is the last one that was handed out of those that belong to the
+	// commit.
+	revision int64
+	// synced says that a commit waits for the disk.
+	synced bool
 }
+
+// How far a commit goes: to the disk, or to the system.
+const (
+	toDisk   = "pragma synchronous = full"
+	toSystem = "pragma synchronous = normal"
+)
 
 // statement returns a query's statement, which is prepared once.
 func (t *tx) statement(ctx context.Context, query string) (*sql.Stmt, error) {
@@ -52,12 +72,22 @@ func (t *tx) statement(ctx context.Context, query string) (*sql.Stmt, error) {
 }
 
 func (t *tx) exec(ctx context.Context, query string, args ...any) error {
+	_, err := t.change(ctx, query, args...)
+	return err
+}
+
+// change is exec that reports whether it changed any row.
+func (t *tx) change(ctx context.Context, query string, args ...any) (bool, error) {
 	stmt, err := t.statement(ctx, query)
 	if err != nil {
-		return err
+		return false, err
 	}
-	_, err = stmt.ExecContext(ctx, args...)
-	return err
+	res, err := stmt.ExecContext(ctx, args...)
+	if err != nil {
+		return false, err
+	}
+	n, err := res.RowsAffected()
+	return n > 0, err
 }
 
 // scan runs a query for one row.
@@ -82,10 +112,14 @@ func (t *tx) close() error {
 // work of others, which does not see whether this fails. When it returns nil, the
 // work is on the disk. Work that has begun is not interrupted by ctx.
 func (db *DB) transaction(ctx context.Context, work func(ctx context.Context, tx *tx) error) error {
+	return db.perform(ctx, &job{work: work})
+}
+
+func (db *DB) perform(ctx context.Context, j *job) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	j := &job{work: work, done: make(chan error, 1)}
+	j.done = make(chan error, 1)
 	if !db.commits.add(j) {
 		return store.ErrClosed
 	}
@@ -107,12 +141,21 @@ func (c *committer) add(j *job) bool {
 	if c.db.closed.Load() {
 		return false
 	}
-	c.waiting = append(c.waiting, j)
+	list := c.list(j)
+	*list = append(*list, j)
 	if !c.running {
 		c.running = true
 		c.ended.Go(c.run)
 	}
 	return true
+}
+
+// list is where a job waits. The caller holds the lock.
+func (c *committer) list(j *job) *[]*job {
+	if j.later {
+		return &c.relaxed
+	}
+	return &c.waiting
 }
 
 // close refuses further jobs, and reports whether they were refused already.
@@ -126,40 +169,58 @@ func (c *committer) close() (already bool) {
 func (c *committer) withdraw(j *job) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for i, w := range c.waiting {
-		if w == j {
-			c.waiting = append(c.waiting[:i:i], c.waiting[i+1:]...)
-			return true
-		}
+	list := c.list(j)
+	i := slices.Index(*list, j)
+	if i < 0 {
+		return false
 	}
-	return false
+	*list = append((*list)[:i:i], (*list)[i+1:]...)
+	return true
 }
 
-// next takes the jobs of the next commit.
-func (c *committer) next() []*job {
+// next takes the jobs of the next commit. Those that do not wait for the disk go
+// along with those that do.
+func (c *committer) next(synced bool) []*job {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	n := min(len(c.waiting), maxGroup)
-	group := c.waiting[:n:n]
-	c.waiting = c.waiting[n:]
+	var group []*job
+	if synced {
+		group = taken(group, &c.waiting)
+	}
+	return taken(group, &c.relaxed)
+}
+
+// taken moves jobs to a group, as far as there is room.
+func taken(group []*job, from *[]*job) []*job {
+	n := min(len(*from), maxGroup-len(group))
+	group = append(group, (*from)[:n]...)
+	*from = (*from)[n:]
 	return group
+}
+
+// wanted reports whether somebody waits for the disk.
+func (c *committer) wanted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.waiting) > 0
 }
 
 // idle reports whether there is nothing to do, and the goroutine ends.
 func (c *committer) idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.running = len(c.waiting) > 0
+	c.running = len(c.waiting)+len(c.relaxed) > 0
 	return !c.running
 }
 
 func (c *committer) run() {
 	ctx := context.Background()
 	for !c.idle() {
-		err := c.tx.exec(ctx, "begin immediate")
+		synced := c.wanted()
+		err := c.tx.begin(ctx, synced)
 		// Jobs that were handed in while this waited for another process
 		// belong to this commit too.
-		group := c.next()
+		group := c.next(synced)
 		if err != nil {
 			answer(group, nil, err)
 			continue
@@ -168,10 +229,39 @@ func (c *committer) run() {
 	}
 }
 
+// begin begins a transaction, whose commit waits for the disk or does not.
+func (t *tx) begin(ctx context.Context, synced bool) error {
+	if synced != t.synced {
+		how := toSystem
+		if synced {
+			how = toDisk
+		}
+		if err := t.exec(ctx, how); err != nil {
+			return err
+		}
+		t.synced = synced
+	}
+	return t.exec(ctx, "begin immediate")
+}
+
+// reserve takes the revisions that a group needs from their counter.
+func (t *tx) reserve(ctx context.Context, group []*job) error {
+	total := 0
+	for _, j := range group {
+		total += j.revisions
+	}
+	if total == 0 {
+		return nil
+	}
+	last, err := count(ctx, t, "revision", total)
+	t.revision = last - int64(total)
+	return err
+}
+
 // commit does the jobs and tells their callers when the work is on the disk.
 func (c *committer) commit(ctx context.Context, group []*job) {
 	faults := make([]error, len(group))
-	broken := error(nil)
+	broken := c.tx.reserve(ctx, group)
 	for i := 0; i < len(group) && broken == nil; i++ {
 		faults[i], broken = c.tx.attempt(ctx, group[i])
 	}
@@ -190,6 +280,13 @@ func (c *committer) commit(ctx context.Context, group []*job) {
 // attempt does one job, and undoes it when it fails. The second error says that
 // the transaction itself is broken.
 func (t *tx) attempt(ctx context.Context, j *job) (fault, broken error) {
+	if j.single {
+		fault = j.work(ctx, t)
+		if fault != nil && !expected(fault) {
+			return nil, fault // The database may have ended the transaction.
+		}
+		return fault, nil
+	}
 	if err := t.exec(ctx, "savepoint job"); err != nil {
 		return nil, err
 	}

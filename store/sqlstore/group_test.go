@@ -79,6 +79,39 @@ func TestWaitingWritesAreCommittedTogether(t *testing.T) {
 	}
 }
 
+// Writes that do not wait for the disk go along with those that do, and their
+// conditions hold among each other.
+func TestWritesOfBothKinds(t *testing.T) {
+	db, release := blocked(t, nil)
+	const writers = 40
+	won := make([]error, 2*writers)
+	var begun, wg sync.WaitGroup
+	begun.Add(2 * writers)
+	for n := range 2 * writers {
+		wg.Go(func() {
+			begun.Done()
+			_, won[n] = db.Apply(t.Context(), store.Batch{Later: n%2 == 0, Writes: []store.Write{{Key: numbered(n / 2), Value: []byte{byte(n)}, If: store.Absent}}})
+		})
+	}
+	begun.Wait()
+	release()
+	wg.Wait()
+	for n := range writers {
+		first, second := won[2*n], won[2*n+1]
+		if (first == nil) == (second == nil) || !errors.Is(errors.Join(first, second), store.ErrConflict) {
+			t.Errorf("two who make record %d: %v, %v; want one and a conflict", n, first, second)
+		}
+		r, err := db.Get(t.Context(), numbered(n))
+		want := byte(2 * n)
+		if first != nil {
+			want++
+		}
+		if err != nil || len(r.Value) != 1 || r.Value[0] != want {
+			t.Errorf("record %d = %v, %v, want that of who won", n, r.Value, err)
+		}
+	}
+}
+
 // A caller that goes away while its write waits leaves nothing behind.
 func TestWritesThatAreGivenUp(t *testing.T) {
 	db, release := blocked(t, nil)

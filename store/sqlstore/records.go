@@ -55,20 +55,22 @@ func (db *DB) Apply(ctx context.Context, b store.Batch) ([]store.Revision, error
 		return nil, err
 	}
 	var revisions []store.Revision
-	err := db.transaction(ctx, func(ctx context.Context, tx *tx) error {
+	err := db.perform(ctx, &job{revisions: len(b.Writes), single: len(b.Writes) <= 1, later: b.Later, work: func(ctx context.Context, tx *tx) error {
 		if err := db.checkBatch(ctx, tx, b); err != nil {
 			return err
 		}
 		var err error
-		revisions, err = writeAll(ctx, tx, b.Writes)
+		revisions, err = db.writeAll(ctx, tx, b.Writes)
 		return err
-	})
+	}})
 	if err != nil {
 		return nil, err
 	}
 	return revisions, nil
 }
 
+// checkBatch checks what a batch demands beside the conditions of its writes,
+// which the writes check themselves.
 func (db *DB) checkBatch(ctx context.Context, tx *tx, b store.Batch) error {
 	for _, l := range b.Holding {
 		if err := db.checkLease(ctx, tx, l); err != nil {
@@ -77,11 +79,6 @@ func (db *DB) checkBatch(ctx context.Context, tx *tx, b store.Batch) error {
 	}
 	for _, c := range b.Checks {
 		if err := db.checkRevision(ctx, tx, c.Key, c.If); err != nil {
-			return err
-		}
-	}
-	for _, w := range b.Writes {
-		if err := db.checkRevision(ctx, tx, w.Key, w.If); err != nil {
 			return err
 		}
 	}
@@ -99,35 +96,61 @@ func (db *DB) checkRevision(ctx context.Context, tx *tx, key store.Key, conditio
 		return err
 	}
 	if have != condition {
-		return fmt.Errorf("%w: a record of %s was changed by another", store.ErrConflict, key.Collection)
+		return conflict(key)
 	}
 	return nil
 }
 
-const upsert = "insert into records (" + allColumns + ") values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (" + keyColumns + ") do update set " +
-	"value = excluded.value, revision = excluded.revision, expires = excluded.expires, due = excluded.due"
+func conflict(key store.Key) error {
+	return fmt.Errorf("%w: a record of %s was changed by another", store.ErrConflict, key.Collection)
+}
 
-func writeAll(ctx context.Context, tx *tx, writes []store.Write) ([]store.Revision, error) {
+// The statements that write a record, each under its condition.
+const (
+	upsert = "insert into records (" + allColumns + ") values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (" + keyColumns + ") do update set " +
+		"value = excluded.value, revision = excluded.revision, expires = excluded.expires, due = excluded.due"
+	insertAbsent = upsert + " where expires > 0 and expires <= ?"
+	updateThis   = "update records set value = ?, revision = ?, expires = ?, due = ?" + ofKey + " and revision = ?" + isLive
+)
+
+func (db *DB) writeAll(ctx context.Context, tx *tx, writes []store.Write) ([]store.Revision, error) {
 	if len(writes) == 0 {
 		return nil, nil
 	}
-	last, err := count(ctx, tx, "revision", len(writes))
-	if err != nil {
-		return nil, err
-	}
 	revisions := make([]store.Revision, len(writes))
-	for i, w := range writes {
-		if w.Delete {
-			err = tx.exec(ctx, "delete from records"+ofKey, keyParts(w.Key)...)
-		} else {
-			revisions[i] = store.Revision(last - int64(len(writes)-1-i))
-			err = tx.exec(ctx, upsert, keyParts(w.Key, orEmpty(w.Value), revisions[i], millis(w.Expires), millis(w.Due))...)
-		}
+	for i := range writes {
+		tx.revision++
+		written, err := db.writeOne(ctx, tx, &writes[i], tx.revision)
 		if err != nil {
 			return nil, err
 		}
+		if !written {
+			return nil, conflict(writes[i].Key)
+		}
+		if !writes[i].Delete {
+			revisions[i] = store.Revision(tx.revision)
+		}
 	}
 	return revisions, nil
+}
+
+// writeOne makes one write, and reports false when its condition does not hold.
+func (db *DB) writeOne(ctx context.Context, tx *tx, w *store.Write, revision int64) (bool, error) {
+	if w.Delete {
+		if err := db.checkRevision(ctx, tx, w.Key, w.If); err != nil {
+			return false, err
+		}
+		return true, tx.exec(ctx, "delete from records"+ofKey, keyParts(w.Key)...)
+	}
+	value, now := orEmpty(w.Value), db.now().UnixMilli()
+	switch w.If {
+	case store.Any:
+		return tx.change(ctx, upsert, keyParts(w.Key, value, revision, millis(w.Expires), millis(w.Due))...)
+	case store.Absent:
+		return tx.change(ctx, insertAbsent, keyParts(w.Key, value, revision, millis(w.Expires), millis(w.Due), now)...)
+	}
+	args := append([]any{value, revision, millis(w.Expires), millis(w.Due)}, keyParts(w.Key, int64(w.If), now)...)
+	return tx.change(ctx, updateThis, args...)
 }
 
 // count takes the next n numbers of a counter and returns the last of them.

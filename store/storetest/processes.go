@@ -50,17 +50,19 @@ func perform(task, source string, open Opener) error {
 		}
 		return s.Close()
 	case "write":
-		return writeForever(ctx, s)
+		return writeForever(ctx, s, false)
+	case "write-later":
+		return writeForever(ctx, s, true)
 	}
 	return errors.New("unknown task")
 }
 
 // writeForever writes until the process is killed, and says what was
 // acknowledged.
-func writeForever(ctx context.Context, s store.Store) error {
+func writeForever(ctx context.Context, s store.Store, later bool) error {
 	for n := 1; ; n++ {
 		text := []byte(strconv.Itoa(n))
-		_, err := s.Apply(ctx, store.Batch{Writes: []store.Write{{Key: key("last"), Value: text}, {Key: key("n" + string(text)), Value: text}}})
+		_, err := s.Apply(ctx, store.Batch{Later: later, Writes: []store.Write{{Key: key("last"), Value: text}, {Key: key("n" + string(text)), Value: text}}})
 		if err != nil {
 			return err
 		}
@@ -155,9 +157,10 @@ func testTwoProcesses(t *testing.T, f *fixture) {
 }
 
 func testKilled(t *testing.T, f *fixture) {
-	for _, after := range []int{1, 25, 60} {
+	for i, after := range []int{1, 25, 60, 40} {
 		source := f.harness.New(t)
-		acknowledged := killAfter(t, child(t, "write", source), after)
+		task := []string{"write", "write-later"}[i%2]
+		acknowledged := killAfter(t, child(t, task, source), after)
 		s, err := f.harness.Open(t.Context(), source, time.Now)
 		if err != nil {
 			t.Fatal(err)
