@@ -29,8 +29,14 @@ type builder struct {
 	recursive bool // a recursion was met that cannot be said
 	full      bool // the bounds were reached
 
-	open map[string][]*shape // by the key of a conjunction, those that are being built
+	open map[string][]opened // by the key of a conjunction, those that are being built
 	done map[string]*shape   // those that hold themselves
+}
+
+// opened is a shape that is being built, and below how many objects and arrays.
+type opened struct {
+	shape *shape
+	depth int
 }
 
 // build returns the shape of a value that all the schemas of c apply to, below
@@ -46,10 +52,13 @@ func (b *builder) build(c conj, depth int) *shape {
 		return s
 	}
 	if open := b.open[key]; len(open) > 0 {
+		last := open[len(open)-1]
+		if last.depth == depth {
+			return &shape{} // a union that is a branch of itself takes nothing by that
+		}
 		if b.p.Refs {
-			s := open[len(open)-1]
-			s.holds = true
-			return s
+			last.shape.holds = true
+			return last.shape
 		}
 		b.recursive = true
 		if len(open) >= b.unroll {
@@ -58,7 +67,7 @@ func (b *builder) build(c conj, depth int) *shape {
 	}
 	b.shapes++
 	s := &shape{}
-	b.open[key] = append(b.open[key], s)
+	b.open[key] = append(b.open[key], opened{s, depth})
 	b.fill(s, b.merge(flat), depth)
 	b.open[key] = b.open[key][:len(b.open[key])-1]
 	if s.holds {

@@ -1,6 +1,7 @@
 package subset
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -10,13 +11,17 @@ import (
 
 // A part is one schema of a conjunction. Hidden names unions of it, "anyOf" or
 // "oneOf", of which a branch stands beside it. Whatever it is, its annotations
-// belong to the union then, as those of a part with "~" do.
+// belong to the union then, as those of a part with "~" do. What a followed part
+// refers to, or holds in allOf, stands beside it already.
 type part struct {
 	place
-	hidden string
+	hidden   string
+	followed bool
 }
 
 func (p part) key() string { return p.at + "\x00" + p.hidden }
+
+func (p part) same(other part) bool { return p.at == other.at && p.hidden == other.hidden }
 
 func (p part) hides(keyword string) bool { return strings.Contains(p.hidden, keyword) }
 
@@ -33,7 +38,7 @@ func (c conj) key() string {
 }
 
 func (c conj) has(p part) bool {
-	return slices.ContainsFunc(c, func(have part) bool { return have.key() == p.key() })
+	return slices.ContainsFunc(c, func(have part) bool { return have.same(p) })
 }
 
 // where returns the pointer of the first part.
@@ -60,11 +65,19 @@ func (b *builder) flatten(c conj) conj {
 const maxParts = 64
 
 func (b *builder) flattenPart(out conj, p part, depth int) conj {
-	if out.has(p) || depth > maxNesting || len(out) >= maxParts {
+	if out.has(p) {
 		return out
 	}
-	out = append(out, p)
+	if depth > maxNesting || len(out) >= maxParts {
+		b.losses.add(p.at, "allOf", fmt.Sprintf("only the first %d schemas that apply to one value are declared", len(out)))
+		return out
+	}
 	b.work += 2 * len(p.raw) // it is read here, and when it is merged
+	if p.followed {
+		return append(out, p)
+	}
+	p.followed = true
+	out = append(out, p)
 	for it := rawjson.Object(p.raw); it.Next(); {
 		switch keyword := it.Key(); keyword {
 		case "$ref", "$dynamicRef", "$recursiveRef":

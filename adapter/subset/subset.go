@@ -55,7 +55,7 @@ func (at bounds) tighter(p *Profile, used usage, size int) (bounds, bool) {
 func compileWithin(d *document, p *Profile, at bounds) (*Form, usage, error) {
 	b := &builder{
 		doc: d, p: p, keys: newKeyMap(p.Keys, d.keys), depth: at.depth, enum: at.enum, unroll: at.unroll,
-		open: map[string][]*shape{}, done: map[string]*shape{},
+		open: map[string][]opened{}, done: map[string]*shape{},
 	}
 	root := b.root()
 	if b.err != nil {
