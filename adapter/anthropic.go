@@ -13,6 +13,9 @@ import (
 // characters, which every platform that serves the API takes.
 func (a *Adapter) setAnthropic() {
 	a.names = nameRule{marks: "_-", max: 64}
+	if a.Defers() {
+		a.names.reserved = anthropicSearch
+	}
 	a.profile = claudeProfile("Anthropic")
 	a.wire = &anthropic{serial: a.opts.Serial}
 }
@@ -42,12 +45,15 @@ func (w *anthropic) declare(d *Declaration) json.RawMessage {
 	}{d.Wire, d.Description, d.Schema, d.examples, d.Deferred})
 }
 
+// anthropicSearch is the name of the provider's search.
+const anthropicSearch = "tool_search_tool_bm25"
+
 // list puts the provider's search before the tools when some are deferred.
 func (w *anthropic) list(d *Declarations) json.RawMessage {
 	var list []json.RawMessage
 	for i := range d.Tools {
 		if d.Tools[i].Deferred {
-			list = append(list, json.RawMessage(`{"type":"tool_search_tool_bm25_20251119","name":"tool_search_tool_bm25"}`))
+			list = append(list, json.RawMessage(`{"type":"tool_search_tool_bm25_20251119","name":"`+anthropicSearch+`"}`))
 			break
 		}
 	}

@@ -4,18 +4,20 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"slices"
+	"strconv"
 	"strings"
 )
 
 // A nameRule says which names a provider takes for tools.
 type nameRule struct {
-	marks string // characters beside letters and digits
-	max   int    // bytes
-	word  bool   // a name starts with a letter or an underscore
+	marks    string // characters beside letters and digits
+	max      int    // bytes
+	word     bool   // a name starts with a letter or an underscore
+	reserved string // a name that the provider's own tool has
 }
 
 func (r nameRule) allows(name string) bool {
-	if name == "" || len(name) > r.max || r.word && !letter(name[0]) && name[0] != '_' {
+	if name == "" || name == r.reserved || len(name) > r.max || r.word && !letter(name[0]) && name[0] != '_' {
 		return false
 	}
 	for i := range len(name) {
@@ -47,8 +49,8 @@ func (r nameRule) wireNames(canonical []string) map[string]string {
 	slices.Sort(rest)
 	for _, name := range slices.Compact(rest) {
 		wire, ok := r.spelled(name)
-		for n := 8; !ok || taken[wire]; n += 8 {
-			wire, ok = r.hashed(name, n), true
+		for try := 0; !ok || taken[wire]; try++ {
+			wire, ok = r.hashed(name, try), true
 		}
 		wires[name], taken[wire] = wire, true
 	}
@@ -67,8 +69,13 @@ func (r nameRule) spelled(name string) (string, bool) {
 	return wire, r.allows(wire)
 }
 
-// hashed returns what can be kept of the name, and n hex digits of its hash.
-func (r nameRule) hashed(name string, n int) string {
+// hashDigits is how many hex digits of a hash a name ends with.
+const hashDigits = 8
+
+// hashed returns what can be kept of the name, and a hash of it. Each try gives
+// another one, for names that somebody else has already, by chance or to be
+// mistaken for them.
+func (r nameRule) hashed(name string, try int) string {
 	kept := []byte(name)
 	for i, c := range kept {
 		if !letter(c) && !digit(c) && strings.IndexByte(r.marks, c) < 0 {
@@ -78,9 +85,10 @@ func (r nameRule) hashed(name string, n int) string {
 	if r.word && len(kept) > 0 && !letter(kept[0]) && kept[0] != '_' {
 		kept = append([]byte{'_'}, kept...)
 	}
-	if len(kept) > r.max-n-1 {
-		kept = kept[:r.max-n-1]
+	kept = kept[:min(len(kept), r.max-hashDigits-1)]
+	if try > 0 {
+		name += "\x00" + strconv.Itoa(try)
 	}
 	sum := sha256.Sum256([]byte(name))
-	return string(kept) + "_" + hex.EncodeToString(sum[:])[:n]
+	return string(kept) + "_" + hex.EncodeToString(sum[:hashDigits/2])
 }

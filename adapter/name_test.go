@@ -1,8 +1,12 @@
 package adapter_test
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/toolcrib/toolcrib/adapter"
+	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -87,6 +92,83 @@ func TestWireNamesAreABijection(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Names that are made to be those that others are shown under make others step
+// aside, and nothing else.
+func TestNamesThatAreTakenOnPurpose(t *testing.T) {
+	list := named("a__b.c")
+	for range 12 {
+		for _, a := range adapters(t) {
+			list = append(list, named(wires(a.Declare(list))["a__b.c"])...)
+		}
+	}
+	sum := sha256.Sum256([]byte("a__b.c"))
+	for n := 8; n < 64; n += 8 { // longer and longer parts of the hash
+		list = append(list, named("a__b_c"[:min(6, 63-n)]+"_"+hex.EncodeToString(sum[:])[:n])...)
+	}
+	slices.SortFunc(list, func(a, b tools.Tool) int { return strings.Compare(a.Name, b.Name) })
+	list = slices.CompactFunc(list, func(a, b tools.Tool) bool { return a.Name == b.Name })
+	for _, a := range adapters(t) {
+		d := a.Declare(list)
+		if found := violations(a, d.Request()); len(found) > 0 || len(d.Tools) != len(list) {
+			t.Errorf("%s: %d of %d tools: %v", a.Name(), len(d.Tools), len(list), found)
+		}
+	}
+}
+
+// The provider's own search keeps its name.
+func TestNamesOfTheProvider(t *testing.T) {
+	list := named("tool_search_tool_bm25", "other")
+	list[1].Loading = tools.LoadingDeferred
+	native := newAdapter(t, adapter.Anthropic, &adapter.Options{NativeDeferral: true})
+	if got := wires(native.Declare(list))["tool_search_tool_bm25"]; got == "tool_search_tool_bm25" || got == "" {
+		t.Errorf("the tool is shown as %q beside the provider's search", got)
+	}
+	if got := wires(newAdapter(t, adapter.Anthropic, nil).Declare(list))["tool_search_tool_bm25"]; got != "tool_search_tool_bm25" {
+		t.Errorf("the tool is shown as %q", got)
+	}
+}
+
+func parsed(t *testing.T, raw []byte) any {
+	t.Helper()
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// Keys that only differ in what a provider does not take stay apart, the empty
+// one among them.
+func TestKeysStayApart(t *testing.T) {
+	const args = `{"":"x","$":1,"#":null,"$$":true}`
+	raw := `{"type":"object","properties":{"":{"type":"string"},"$":{"type":"integer"},"#":{"type":"null"},"$$":{"type":"boolean"}},"required":["","$","#","$$"]}`
+	for _, a := range adapters(t) {
+		d := a.Declare([]tools.Tool{{Name: "t", ArgsSchema: json.RawMessage(raw), Examples: []tools.ToolExample{{
+			Args: map[string]any{"": "x", "$": 1, "#": nil, "$$": true}}}}})
+		if len(d.Tools) != 1 || rawjson.Check(d.Tools[0].Schema, rawjson.Options{}) != nil {
+			t.Errorf("%s: %s", a.Name(), d.JSON())
+			continue
+		}
+		sent := map[string]any{}
+		for key, p := range object(object(parsed(t, d.Tools[0].Schema))["properties"]) {
+			switch strings.ToLower(str(object(p)["type"])) {
+			case "string":
+				sent[key] = "x"
+			case "integer":
+				sent[key] = 1
+			case "boolean":
+				sent[key] = true
+			default:
+				sent[key] = nil
+			}
+		}
+		back, err := d.Args("t", marshal(t, sent))
+		if err != nil || !reflect.DeepEqual(parsed(t, back), parsed(t, []byte(args))) {
+			t.Errorf("%s: %s became %s, %v", a.Name(), marshal(t, sent), back, err)
+		}
+	}
 }
 
 func TestTooManyToolsAreLeftOutAlone(t *testing.T) {

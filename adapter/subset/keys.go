@@ -59,7 +59,7 @@ func newKeyMap(rule KeyRule, keys map[string]bool) *keyMap {
 	slices.Sort(refused)
 	for _, key := range refused {
 		wire := rule.rename(key)
-		for keys[wire] || m.toOwn[wire] != "" {
+		for keys[wire] || m.isWire(wire) {
 			wire = rule.suffixed(wire, key)
 		}
 		m.toWire[key], m.toOwn[wire] = wire, key
@@ -95,6 +95,12 @@ func (r KeyRule) suffixed(wire, key string) string {
 		wire = wire[:r.Max-9]
 	}
 	return wire + "_" + hex.EncodeToString(sum[:4])
+}
+
+// isWire reports whether a key was mapped to wire.
+func (m *keyMap) isWire(wire string) bool {
+	_, ok := m.toOwn[wire]
+	return ok
 }
 
 func (m *keyMap) wire(key string) string {
