@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"strings"
 	"sync"
 	"testing"
@@ -48,6 +49,46 @@ func TestMemoryIsFull(t *testing.T) {
 	}
 	eventually(t, func() error { _, err := s.Add(ctx, "call", payload); return err })
 	ack(t, receive(t, sink))
+}
+
+// A server that starts and still reads its data refuses everything. What a client asks for meanwhile waits.
+func TestServerReadsItsData(t *testing.T) {
+	server := peertest.StartRedis(t, &peertest.RedisOptions{Sync: true,
+		Settings: []string{"--key-load-delay", "100"}})
+	client := dial(t, server)
+	defer client.Close()
+	ctx := peertest.Bounded(t)
+	s := open(t, client, "slow", nil) // Nobody reads it: the client does not notice that the server is away.
+	const events, adders = 8000, 16   // While it reads, the server looks at its connections after each thousand commands.
+	var adding sync.WaitGroup
+	for range adders {
+		adding.Go(func() {
+			for range events / adders {
+				if _, err := s.Add(ctx, "call", []byte("x")); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	adding.Wait()
+	server.Stop()
+	var starting sync.WaitGroup
+	starting.Go(server.Start)
+	defer starting.Wait()
+	eventually(t, func() error {
+		conn, err := net.Dial("tcp", server.Addr())
+		if err == nil {
+			err = conn.Close()
+		}
+		return err
+	})
+	if _, err := s.Add(ctx, "call", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	size, err := s.Size(ctx)
+	if err != nil || size.Waiting != events+1 {
+		t.Errorf("Size = %+v, %v", size, err)
+	}
 }
 
 // eventually tries again until there is no error.

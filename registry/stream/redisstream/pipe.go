@@ -1,6 +1,7 @@
 package redisstream
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -24,6 +25,9 @@ const (
 
 // errWaited says that a command waited for a connection longer than it is of use.
 var errWaited = errors.New("no connection in time")
+
+// errNoAnswer says that nobody knows what became of a command.
+var errNoAnswer = errors.New("neither an answer nor an error")
 
 // command is one command on its way to Redis.
 type command struct {
@@ -256,11 +260,11 @@ func (p *pipe) send(batch []*command) {
 		answers[i] = redis.NewCmd(p.ctx, c.args...)
 		_ = pipeline.Process(p.ctx, answers[i]) // It only joins the pipeline.
 	}
-	_, _ = pipeline.Exec(p.ctx) // Each command has its own error.
+	_, whole := pipeline.Exec(p.ctx)
 
 	var later []*command
 	for i, c := range batch {
-		value, err := answers[i].Result()
+		value, err := answerOf(answers[i], whole)
 		what := judge(err)
 		if what == unsent || what == broken {
 			p.down.Store(true)
@@ -278,6 +282,16 @@ func (p *pipe) send(batch []*command) {
 	if len(later) > 0 {
 		p.putBack(later)
 	}
+}
+
+// answerOf is what became of one command. Each has an error of its own, but those of a pipeline for which there was no
+// connection, as the server still loads its data, may have none; the pipeline has it then.
+func answerOf(answer *redis.Cmd, whole error) (any, error) {
+	value, err := answer.Result()
+	if value == nil && err == nil {
+		return nil, cmp.Or(whole, errNoAnswer)
+	}
+	return value, err
 }
 
 // goesAgain decides whether a command is sent again that Redis may not have carried out, and prepares it for that.

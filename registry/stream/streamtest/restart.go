@@ -3,6 +3,7 @@ package streamtest
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -134,6 +135,7 @@ func testLeaseOverRestart(t *testing.T, f *fixture) {
 	again := make(chan stream.Event, 10)
 	ctx, cancel := context.WithCancel(t.Context())
 	var receiving sync.WaitGroup
+	var extended tally
 	receiving.Go(func() {
 		for {
 			event, err := k.Receive(ctx)
@@ -148,7 +150,7 @@ func testLeaseOverRestart(t *testing.T, f *fixture) {
 		for tick := time.NewTicker(200 * time.Millisecond); ; {
 			select {
 			case <-tick.C:
-				event.Extend(ctx) //nolint:errcheck // The server may be away.
+				extended.note(event.Extend(ctx)) // The server may be away.
 			case <-stop:
 				return
 			}
@@ -157,7 +159,7 @@ func testLeaseOverRestart(t *testing.T, f *fixture) {
 	f.backend.Restart(t)
 	select {
 	case event := <-again:
-		t.Errorf("the event came again while it was held, delivery %d", event.Deliveries)
+		t.Errorf("the event came again while it was held, delivery %d; %s", event.Deliveries, &extended)
 	case <-time.After(2 * lease):
 	}
 	close(stop)
@@ -188,4 +190,27 @@ func testBusAfterRestart(t *testing.T, f *fixture) {
 		_, err := f.client.Request(within(t, time.Second), subject, stream.Message{Name: "m"})
 		return err == nil, "questions are not answered after a restart"
 	})
+}
+
+// tally says how often something was done, and how it last failed.
+type tally struct {
+	mu       sync.Mutex
+	done     int
+	failures []string
+}
+
+func (y *tally) note(err error) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	if err == nil {
+		y.done++
+		return
+	}
+	y.failures = append(y.failures, err.Error())
+}
+
+func (y *tally) String() string {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	return fmt.Sprintf("it was extended %d times, and failed to %d times: %q", y.done, len(y.failures), y.failures)
 }
