@@ -61,6 +61,9 @@ func (c *checker) dependencies(n *node, seen *propSet, start int) bool {
 // its value.
 func (c *checker) member(n *node, seen *propSet, i, depth, mark int) int {
 	r := n.obj
+	if p := seen.next; r.props.isAt(p, c.doc, i) && r.names == nil && len(r.patterns) == 0 {
+		return c.nextMember(n, seen, i, depth)
+	}
 	keyEnd, value, plain, fault := rawjson.ScanKey(c.doc, i)
 	if fault != rawjson.FaultNone {
 		return -1
@@ -79,6 +82,21 @@ func (c *checker) member(n *node, seen *propSet, i, depth, mark int) int {
 	}
 	if p >= 0 && r.props.list[p].declared {
 		return c.value(r.props.list[p].node, value, depth)
+	}
+	return c.extra(n, i, value, depth)
+}
+
+// nextMember checks the member at i, whose key is the property that comes next in
+// the schema. Most objects have their members in that order, so that their keys
+// need not be scanned and looked up.
+func (c *checker) nextMember(n *node, seen *propSet, i, depth int) int {
+	p := &n.obj.props.list[seen.next]
+	value, fault := rawjson.ScanColon(c.doc, i+len(p.key))
+	if fault != rawjson.FaultNone || !seen.add(seen.next, len(n.obj.props.list)) {
+		return -1
+	}
+	if p.declared {
+		return c.value(p.node, value, depth)
 	}
 	return c.extra(n, i, value, depth)
 }

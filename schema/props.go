@@ -1,10 +1,13 @@
 package schema
 
+import "github.com/toolcrib/toolcrib/internal/rawjson"
+
 // prop is a property that the schema names.
 type prop struct {
 	name     string
-	node     *node // what its value must satisfy; nil: anything
-	declared bool  // under "properties", rather than only required
+	key      string // the name in quotes; empty where JSON may spell it otherwise only
+	node     *node  // what its value must satisfy; nil: anything
+	declared bool   // under "properties", rather than only required
 }
 
 // propTable finds properties by name without allocation.
@@ -25,8 +28,17 @@ func (t *propTable) mention(name string) int {
 		return i
 	}
 	t.byKey[name] = len(t.list)
-	t.list = append(t.list, prop{name: name})
+	t.list = append(t.list, prop{name: name, key: plainKey(name)})
 	return len(t.list) - 1
+}
+
+// plainKey is a name as JSON has it, and empty for one that needs escapes.
+func plainKey(name string) string {
+	key := `"` + name + `"`
+	if end, plain, fault := rawjson.ScanString([]byte(key), 0); fault != rawjson.FaultNone || !plain || end != len(key) {
+		return ""
+	}
+	return key
 }
 
 func (t *propTable) declare(name string, n *node) {
@@ -78,12 +90,23 @@ func (t *propTable) find(key []byte) int {
 	return -1
 }
 
+// isAt reports whether the key at offset i of a document is that of property p,
+// free of escapes.
+func (t *propTable) isAt(p int, doc []byte, i int) bool {
+	if p >= len(t.list) {
+		return false
+	}
+	key := t.list[p].key
+	return key != "" && len(doc)-i > len(key) && string(doc[i:i+len(key)]) == key
+}
+
 // inlineProps is how many properties a set of seen ones holds without
 // allocation.
 const inlineProps = 256
 
 // propSet is a set of indexes into a propTable.
 type propSet struct {
+	next  int // after the one that was added last
 	first [inlineProps / 64]uint64
 	rest  []uint64
 }
@@ -101,6 +124,7 @@ func (s *propSet) word(i int, size int) (*uint64, uint64) {
 
 // add adds i to a set over size properties and reports whether it was new.
 func (s *propSet) add(i, size int) bool {
+	s.next = i + 1
 	word, bit := s.word(i, size)
 	added := *word&bit == 0
 	*word |= bit

@@ -135,12 +135,19 @@ func ScanKey(b []byte, i int) (end, value int, plain bool, fault Fault) {
 	if end, plain, fault = ScanString(b, i); fault != FaultNone {
 		return end, end, plain, fault
 	}
-	i = SkipSpace(b, end)
+	value, fault = ScanColon(b, end)
+	return end, value, plain, fault
+}
+
+// ScanColon reads the colon behind a key that ends before i. value is where the
+// value starts.
+func ScanColon(b []byte, i int) (value int, fault Fault) {
+	i = SkipSpace(b, i)
 	if i >= len(b) {
-		return end, i, plain, FaultEnd
+		return i, FaultEnd
 	}
 	if b[i] != ':' {
-		return end, i, plain, FaultColon
+		return i, FaultColon
 	}
-	return end, SkipSpace(b, i+1), plain, FaultNone
+	return SkipSpace(b, i+1), FaultNone
 }
