@@ -35,6 +35,7 @@ func run(args []string, a *app) int {
 }
 
 func (a *app) root() *cobra.Command {
+	var version bool
 	root := &cobra.Command{
 		Use:   "toolcrib",
 		Short: "Every tool an agent may use, through one guarded door",
@@ -43,21 +44,25 @@ func (a *app) root() *cobra.Command {
 Exit status: 0 done, 1 failure, 2 the command line is wrong, 3 no such tool,
 toolset, skill, flow or run, 4 invalid arguments, 5 the tool failed, 6 denied,
 7 timed out or overloaded, 130 interrupted.`,
-		Version:       versionLine(),
 		Args:          cobra.ArbitraryArgs,
 		SilenceUsage:  true,
 		SilenceErrors: true,
-		RunE:          noCommand,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if version {
+				return a.printVersion()
+			}
+			return noCommand(cmd, args)
+		},
 
 		SuggestionsMinimumDistance: 2,
 	}
-	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetIn(a.in)
 	root.SetOut(a.out)
 	root.SetErr(a.errOut)
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return usageError{fmt.Errorf("%w\nSee '%s --help'", err, cmd.CommandPath())}
 	})
+	root.Flags().BoolVarP(&version, "version", "v", false, "version for toolcrib")
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default info for serve, warn for mcp, else error)")
 	flags.StringVar(&a.logFormat, "log-format", "text", "text or json")

@@ -65,10 +65,14 @@ func (a *app) versionCommand() *cobra.Command {
 			if o.json() {
 				return writeJSON(a.out, readBuild())
 			}
-			_, err := fmt.Fprintln(a.out, versionLine())
-			return err
+			return a.printVersion()
 		},
 	}
 	o.addFlag(cmd)
 	return cmd
+}
+
+func (a *app) printVersion() error {
+	_, err := fmt.Fprintln(a.out, versionLine())
+	return err
 }

@@ -4,7 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"html/template"
+	"fmt"
+	"html"
 	"net/http"
 	"net/url"
 	"path"
@@ -120,11 +121,12 @@ func (b *Broker) serveMetadata(w http.ResponseWriter, r *http.Request) {
 	}})
 }
 
-var page = template.Must(template.New("page").Parse(`<!doctype html>
-<html lang="en"><head><meta charset="utf-8"><title>{{.Title}} · Toolcrib</title>
+// page has two places for a title and one for a text, all of them between tags.
+const page = `<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>%[1]s · Toolcrib</title>
 <style>body{font:16px/1.5 system-ui,sans-serif;max-width:40rem;margin:15vh auto;padding:0 1rem}</style></head>
-<body><h1>{{.Title}}</h1><p>{{.Text}}</p></body></html>
-`))
+<body><h1>%[1]s</h1><p>%[2]s</p></body></html>
+`
 
 // show writes a page for a person. It loads nothing and stands in no frame.
 func show(w http.ResponseWriter, status int, title, text string) {
@@ -134,5 +136,5 @@ func show(w http.ResponseWriter, status int, title, text string) {
 	h.Set("Referrer-Policy", "no-referrer")
 	h.Set("Content-Security-Policy", "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'")
 	w.WriteHeader(status)
-	_ = page.Execute(w, struct{ Title, Text string }{title, text})
+	_, _ = fmt.Fprintf(w, page, html.EscapeString(title), html.EscapeString(text))
 }

@@ -7,9 +7,9 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"text/template"
 	"text/template/parse"
 
+	"github.com/toolcrib/toolcrib/internal/jsontemplate"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
@@ -28,28 +28,22 @@ const (
 
 // A filler is a template whose values are escaped for the place they stand in.
 // It is safe for concurrent use.
-type filler struct{ tmpl *template.Template }
+type filler struct{ tmpl *jsontemplate.Template }
 
-// maxFilled bounds what a template may produce, in bytes.
-const maxFilled = 64 << 20
+// fillLimits bound what a template may produce and how long it may run.
+var fillLimits = jsontemplate.Limits{Bytes: 64 << 20, Steps: 16 << 20}
 
 // newFiller parses a template. Every value that it prints is escaped: in a URL
 // for a path segment or a query, in JSON inside a string as its text and
 // outside one as a JSON value, in a form, in XML. The host of a URL cannot
 // come from a value.
 func newFiller(text string, where place) (*filler, error) {
-	t, err := template.New("").Funcs(escapers()).Parse(text)
+	t, err := jsontemplate.Parse(text, escapers())
 	if err != nil {
-		return nil, errors.New(strings.TrimPrefix(err.Error(), "template: :"))
+		return nil, err
 	}
-	if len(t.Templates()) > 1 {
-		return nil, errors.New("define and block are not available in these templates")
-	}
-	if t.Tree == nil || t.Root == nil {
-		return &filler{tmpl: t}, nil
-	}
-	w := templateWalker{where: where, tree: t.Tree}
-	end, err := w.list(t.Root, cursor{state: stateStart})
+	w := templateWalker{where: where, tree: t.Tree()}
+	end, err := w.list(t.Tree().Root, cursor{state: stateStart})
 	if err != nil {
 		return nil, err
 	}
@@ -61,30 +55,7 @@ func newFiller(text string, where place) (*filler, error) {
 
 // fill executes the template over arguments.
 func (f *filler) fill(args map[string]any) (string, error) {
-	out := boundedBuffer{left: maxFilled}
-	if err := f.tmpl.Execute(&out, struct{ Args map[string]any }{args}); err != nil {
-		var exec template.ExecError
-		if errors.As(err, &exec) {
-			err = exec.Err
-			for inner := errors.Unwrap(err); inner != nil; inner = errors.Unwrap(err) {
-				err = inner
-			}
-		}
-		return "", err
-	}
-	return out.String(), nil
-}
-
-type boundedBuffer struct {
-	bytes.Buffer
-	left int
-}
-
-func (b *boundedBuffer) Write(p []byte) (int, error) {
-	if b.left -= len(p); b.left < 0 {
-		return 0, fmt.Errorf("the template produced more than %d bytes", maxFilled)
-	}
-	return b.Buffer.Write(p)
+	return f.tmpl.Execute(jsontemplate.Data{Args: args}, fillLimits)
 }
 
 // templateArgs decodes arguments for a template. Numbers keep their spelling.
@@ -256,8 +227,8 @@ func (w *templateWalker) action(n *parse.ActionNode, c cursor) error {
 	return nil
 }
 
-func escapers() template.FuncMap {
-	return template.FuncMap{"_path": escapePath, "_query": escapeQuery, "_json": escapeJSON, "_string": escapeString,
+func escapers() map[string]jsontemplate.Func {
+	return map[string]jsontemplate.Func{"_path": escapePath, "_query": escapeQuery, "_json": escapeJSON, "_string": escapeString,
 		"_xml": escapeXML, "_text": valueText}
 }
 
