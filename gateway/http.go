@@ -111,9 +111,11 @@ func (g *Gateway) guard(next http.Handler) http.Handler {
 			forbid(w, "this Host is not served; add it to allowed_hosts")
 			return
 		}
-		if origin := r.Header.Get("Origin"); origin != "" && !allowedOrigin(origin, origins) {
-			forbid(w, "pages of this Origin may not call; add it to allowed_origins")
-			return
+		for _, origin := range r.Header.Values("Origin") { // Several are from no browser, and none may be foreign.
+			if origin != "" && !allowedOrigin(origin, origins) {
+				forbid(w, "pages of this Origin may not call; add it to allowed_origins")
+				return
+			}
 		}
 		next.ServeHTTP(w, r)
 	})

@@ -44,6 +44,8 @@ func TestHandler(t *testing.T) {
 		{"named host", "GET", "http://tools.test:80/healthz", "", "", 200, `ok`},
 		{"foreign origin", "POST", "http://localhost/v1/tools/list", "https://evil.test", "{}", 403, `{"error":{"code":"denied","message":"pages of this Origin may not call; add it to allowed_origins"`},
 		{"foreign origin at mcp", "POST", "http://localhost/mcp", "https://evil.test", "{}", 403, ""},
+		{"foreign origin behind an own one", "POST", "http://localhost/v1/tools/list", "http://localhost:3000 https://evil.test", "{}", 403, ""},
+		{"foreign origin behind an own one at mcp", "POST", "http://localhost/mcp", "http://localhost:3000 https://evil.test", "{}", 403, ""},
 		{"opaque origin", "POST", "http://localhost/v1/tools/list", "null", "{}", 403, ""},
 		{"own origin", "POST", "http://localhost/v1/tools/list", "http://localhost:3000", "{}", 200, `"name":"text.echo"`},
 		{"named origin", "POST", "http://localhost/v1/tools/list", "https://app.test", "{}", 200, `"name":"kid_echo"`},
@@ -54,8 +56,8 @@ func TestHandler(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			r := httptest.NewRequest(c.method, c.url, strings.NewReader(c.body))
 			r.Header.Set("Content-Type", "application/json")
-			if c.origin != "" {
-				r.Header.Set("Origin", c.origin)
+			for _, origin := range strings.Fields(c.origin) {
+				r.Header.Add("Origin", origin)
 			}
 			w := httptest.NewRecorder()
 			h.ServeHTTP(w, r)

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/toolcrib/toolcrib/api"
+	"github.com/toolcrib/toolcrib/tools"
 )
 
 // descriptionWidth bounds the last column of a table, in characters.
@@ -31,6 +32,9 @@ func (a *app) listCommand() *cobra.Command {
 		Long:  "List the tools that the caller may use." + targetHelp,
 		Args:  arity(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkLoading(filter.Loading); err != nil {
+				return err
+			}
 			return a.ask(cmd.Context(), &t, &o, "", func(s *session) error { return a.list(s, &o, filter) })
 		},
 	}
@@ -43,6 +47,15 @@ func (a *app) listCommand() *cobra.Command {
 	flags.StringSliceVar(&filter.Sources, "source", nil, "source of tools; may be repeated")
 	flags.StringSliceVar(&filter.Loading, "loading", nil, "always or deferred")
 	return cmd
+}
+
+func checkLoading(modes []string) error {
+	for _, mode := range modes {
+		if mode != string(tools.LoadingAlways) && mode != string(tools.LoadingDeferred) {
+			return usageError{fmt.Errorf("--loading %q: expected %s or %s", mode, tools.LoadingAlways, tools.LoadingDeferred)}
+		}
+	}
+	return nil
 }
 
 func (a *app) list(s *session, o *output, filter api.ListFilter) error {

@@ -21,15 +21,20 @@ func (s *Server) checkOrigin(r *http.Request) *Refusal {
 	if !local && len(s.opts.AllowedHosts) > 0 && !isLoopback(host) && !allowed(s.opts.AllowedHosts, host) {
 		return &Refusal{Status: http.StatusForbidden, Message: "forbidden: this Host is not served here"}
 	}
-	origin := r.Header.Get("Origin")
+	for _, origin := range r.Header.Values("Origin") { // Several are from no browser, and none may be foreign.
+		if !s.acceptsOrigin(r, origin, local) {
+			return &Refusal{Status: http.StatusForbidden, Message: "forbidden: requests from this Origin are not accepted"}
+		}
+	}
+	return nil
+}
+
+func (s *Server) acceptsOrigin(r *http.Request, origin string, local bool) bool {
 	if origin == "" || allowed(s.opts.AllowedOrigins, origin) {
-		return nil
+		return true
 	}
 	u, err := url.Parse(origin)
-	if err == nil && u.Host != "" && (u.Host == r.Host || local && isLoopback(u.Hostname())) {
-		return nil
-	}
-	return &Refusal{Status: http.StatusForbidden, Message: "forbidden: requests from this Origin are not accepted"}
+	return err == nil && u.Host != "" && (u.Host == r.Host || local && isLoopback(u.Hostname()))
 }
 
 func allowed(list []string, v string) bool {
