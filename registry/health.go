@@ -129,8 +129,28 @@ func (r *Registry) ping(ctx context.Context, ts *toolset, id string) {
 		r.answered(ts, id, status)
 		return
 	}
-	r.missed(ts, id, errors.Is(err, stream.ErrUnavailable))
+	r.missed(ts, id, r.away(ctx, ts, err))
 }
+
+// away reports whether a ping failed because of the backend, and not of the
+// worker. A ping that nobody answered in time says neither, so that the backend
+// is asked for something that it answers itself.
+func (r *Registry) away(ctx context.Context, ts *toolset, err error) bool {
+	if !timedOut(err) {
+		return errors.Is(err, stream.ErrUnavailable)
+	}
+	ctx, cancel := context.WithTimeout(ctx, absence)
+	defer cancel()
+	s, err := ts.stream(ctx)
+	if err == nil {
+		_, err = s.Size(ctx)
+	}
+	return err != nil
+}
+
+// timedOut reports whether an error is that of a question which got no answer in
+// its time, although it could be sent.
+func timedOut(err error) bool { return errors.Is(err, context.DeadlineExceeded) }
 
 // ask pings a worker.
 func (r *Registry) ask(ctx context.Context, toolset, id string) (Status, error) {
@@ -197,19 +217,22 @@ func (r *Registry) missed(ts *toolset, id string, away bool) {
 		delete(ts.instances, id)
 	}
 	fell := i.up && (i.missed >= r.opts.MissedPings || silent > r.opts.StaleAfter)
+	// One that was too old while the backend was away is only known to be gone
+	// once it missed its pings.
+	gone := !away && (fell || !i.up && i.missed == r.opts.MissedPings)
 	if fell {
 		i.up = false
 		ts.wake()
 	}
 	ts.mu.Unlock()
+	if gone {
+		r.lost(ts, id)
+	}
 	if !fell {
 		return
 	}
 	r.log.Warn("a worker is down", "toolset", ts.name, "instance", id, "last_answer", age(silent))
 	r.publishDown(ts.name, id, "it does not answer")
-	if !away {
-		r.lost(ts, id)
-	}
 	r.strand(ts)
 }
 
@@ -272,7 +295,8 @@ func (r *Registry) alive(ctx context.Context, toolset, id string) bool {
 	defer r.mu.Unlock()
 	if !errors.Is(err, stream.ErrNoResponder) {
 		delete(r.absent, subject)
-		return err == nil || errors.Is(err, errNoPong) || errors.Is(err, stream.ErrUnavailable) || r.toolsets[toolset].isUp(id)
+		away := errors.Is(err, stream.ErrUnavailable) && !timedOut(err)
+		return err == nil || errors.Is(err, errNoPong) || away || r.toolsets[toolset].isUp(id)
 	}
 	since, seen := r.absent[subject]
 	if !seen {

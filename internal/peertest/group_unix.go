@@ -11,7 +11,10 @@ import (
 
 // ownGroup makes the child the leader of a new process group, so that its own children can be ended with it.
 func ownGroup(cmd *exec.Cmd) {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setpgid = true
 }
 
 // signal reaches the whole group. A group that is gone is no failure.

@@ -25,8 +25,16 @@ type identity struct {
 	roots *x509.CertPool
 }
 
+// Certificate writes a certificate for the loopback addresses and for more of them, and its key, both PEM, to a folder.
+// The certificate vouches for itself.
+func Certificate(t testing.TB, dir string, more ...net.IP) (cert, key string) {
+	t.Helper()
+	newIdentity(t, dir, more...)
+	return filepath.Join(dir, certFile), filepath.Join(dir, keyFile)
+}
+
 // newIdentity writes a certificate and its key, both PEM, to a folder.
-func newIdentity(t testing.TB, dir string) *identity {
+func newIdentity(t testing.TB, dir string, more ...net.IP) *identity {
 	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
@@ -42,7 +50,7 @@ func newIdentity(t testing.TB, dir string) *identity {
 		BasicConstraintsValid: true,
 		IsCA:                  true,
 		DNSNames:              []string{"localhost"},
-		IPAddresses:           []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback},
+		IPAddresses:           append([]net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}, more...),
 	}
 	cert, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
 	if err != nil {
