@@ -1,4 +1,4 @@
-// Package redisstream implements package stream on Redis 7 or newer, and on Valkey: Redis Streams for streams, Redis
+// Package redisstream implements package stream on Redis 7 or newer: Redis Streams for streams, Redis
 // Pub/Sub for the bus.
 //
 // # Where things are
