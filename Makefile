@@ -26,4 +26,4 @@ conformance:
 	go test -tags peers -count=1 ./test/conformance -update
 
 build:
-	go build -trimpath -o bin/toolcrib ./cmd/toolcrib
+	go build -tags grpcnotrace -trimpath -o bin/toolcrib ./cmd/toolcrib

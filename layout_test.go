@@ -33,6 +33,7 @@ var imports = map[string][]string{
 	"internal/effort":          nil,
 	"internal/jsontemplate":    nil,
 	"internal/nearest":         nil,
+	"internal/mainpkg":         nil,
 	"internal/spread":          nil,
 	"internal/httpfault":       nil,
 	"internal/credential":      nil,
@@ -76,7 +77,7 @@ var imports = map[string][]string{
 	"gateway/demo":             {"gateway", "tools", "tools/builtin", "tools/inproc"},
 	"cmd/toolcrib":             {"gateway", "gateway/demo", "adapter", "artifacts", "identity", "events", "tools", "tools/inproc", "mcpserver", "api", "internal/mcpwire", "internal/rawjson", "registry", "registry/provider", "registry/stream", "registry/stream/connect"},
 	"internal/oauthtest":       nil,
-	"internal/peertest":        nil,
+	"internal/peertest":        {"internal/mainpkg"},
 	"tools/toolstest":          ground,
 
 	"registry/stream/natsstream":  {"registry/stream"},

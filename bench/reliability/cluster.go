@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/toolcrib/toolcrib/internal/mainpkg"
 )
 
 // token is that of the stream server, which only this machine reaches.
@@ -46,7 +48,7 @@ func startCluster(ctx context.Context, o *options) (*cluster, error) {
 	c := &cluster{o: o, rand: rand.New(rand.NewPCG(o.seed, 1)), kills: map[string]int{}}
 	if o.toolcrib == "" {
 		o.toolcrib = filepath.Join(o.dir, "toolcrib")
-		build := exec.CommandContext(ctx, "go", "build", "-o", o.toolcrib, "github.com/toolcrib/toolcrib/cmd/toolcrib")
+		build := exec.CommandContext(ctx, "go", "build", "-tags", mainpkg.Tags, "-o", o.toolcrib, "github.com/toolcrib/toolcrib/cmd/toolcrib")
 		if out, err := build.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("build toolcrib: %w\n%s", err, out)
 		}

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"github.com/toolcrib/toolcrib/internal/mainpkg"
 )
 
 const (
@@ -42,7 +44,7 @@ func build(ctx context.Context) (*bench, error) {
 	}
 	b := &bench{dir: dir}
 	for _, args := range [][]string{
-		{"build", "-trimpath", "-buildvcs=false", "-o", dir + "/", "./cmd/toolcrib", "./bench/upstream", "./bench/passthrough"},
+		{"build", "-tags", mainpkg.Tags, "-trimpath", "-buildvcs=false", "-o", dir + "/", mainpkg.Path, "./bench/upstream", "./bench/passthrough"},
 		{"test", "-c", "-o", b.path("bench.test"), "./bench"},
 	} {
 		if out, err := exec.CommandContext(ctx, "go", args...).CombinedOutput(); err != nil {

@@ -80,9 +80,15 @@ func firstCalls(ctx context.Context, o *options, b *bench) ([]*firstCall, error)
 	if err := os.WriteFile(config, []byte(upstreamConfig(upstream.url)), 0o600); err != nil {
 		return nil, err
 	}
+	serve := func(binary string) []string {
+		return []string{binary, "serve", "-c", config, "--listen", "127.0.0.1:0"}
+	}
 	field := []*firstCall{
 		{name: nameBare, cmd: []string{b.path("passthrough"), "-to", upstream.url}},
-		{name: nameToolcrib, cmd: []string{b.path("toolcrib"), "serve", "-c", config, "--listen", "127.0.0.1:0"}},
+		{name: nameToolcrib, cmd: serve(b.path("toolcrib"))},
+	}
+	if o.beside != "" {
+		field = append(field, &firstCall{name: nameBeside, cmd: serve(o.beside)})
 	}
 	for range o.starts {
 		for _, f := range field {

@@ -5,6 +5,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"github.com/toolcrib/toolcrib/internal/mainpkg"
 )
 
 // Build compiles a main package of this module, named as for go build ("./cmd/toolcrib"), and returns the
@@ -12,6 +14,9 @@ import (
 // time, and go build leaves a binary alone that is up to date.
 func Build(t testing.TB, pkg string) string {
 	t.Helper()
+	if pkg == mainpkg.Path {
+		return build(t, pkg, "-tags="+mainpkg.Tags)
+	}
 	return build(t, pkg)
 }
 
