@@ -2,9 +2,12 @@ package adapter_test
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolcrib/toolcrib/adapter"
 	"github.com/toolcrib/toolcrib/tools"
@@ -78,5 +81,78 @@ func TestHostileSchemasStayWithinBounds(t *testing.T) {
 				t.Errorf("%s for %s: %v", name, a.Name(), err)
 			}
 		}
+	}
+}
+
+// What a schema costs grows with its size and not with the product of its parts.
+func TestHostileSchemasTakeNoTime(t *testing.T) {
+	many := func(format string) string {
+		return repeated(3000, ",", func(i int) string { return fmt.Sprintf(format, i) })
+	}
+	args := json.RawMessage(`{` + many(`"b%d":{}`) + `}`)
+	for name, raw := range map[string]string{
+		"properties and patterns": `{"type":"object","properties":{` + many(`"$a%d":{}`) + `},"patternProperties":{` + many(`"^x%d":{}`) + `}}`,
+		"required and renamed":    `{"type":"object","properties":{"$":{}},"required":[` + many(`"a%d"`) + `],"additionalProperties":{"$ref":"#"}}`,
+		"many in one conjunction": `{"type":"object","additionalProperties":{"$ref":"#"},"allOf":[` + many(`{"required":["a%d"]}`) + `]}`,
+		"the same far reference":  `{"type":"object","properties":{` + many(`"a%d":{"$ref":"#/components/x"}`) + `},"components":{"x":{"type":"string"}}}`,
+	} {
+		for _, a := range adapters(t) {
+			began := time.Now()
+			d := a.Declare([]tools.Tool{{Name: "t", Description: "d", ArgsSchema: json.RawMessage(raw)}})
+			if len(d.Tools) != 1 {
+				t.Errorf("%s for %s: %v", name, a.Name(), d.Quarantined)
+				continue
+			}
+			if _, err := d.Calls(response(a, "t", args)); err != nil {
+				t.Error(err)
+			}
+			if took := time.Since(began); took > 15*time.Second {
+				t.Errorf("%s for %s: %v", name, a.Name(), took)
+			}
+		}
+	}
+}
+
+// A long key is in the names of all places below it: a schema whose names are
+// hundreds of times as large as itself is left out.
+func TestLongKeysOverManySchemas(t *testing.T) {
+	raw := `{"properties":{"` + strings.Repeat("k", 200_000) + `":{"properties":{` + repeated(20_000, ",", func(i int) string { return fmt.Sprintf(`"a%d":{}`, i) }) + `}}}}`
+	ids := `{"type":"object","$id":"https://example.com/` + strings.Repeat("k", 100_000) + `","properties":{` +
+		repeated(10_000, ",", func(i int) string { return fmt.Sprintf(`"a%d":{"$anchor":"a%d"}`, i, i) }) + `}}`
+	for _, a := range adapters(t) {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		d := a.Declare([]tools.Tool{{Name: "t", ArgsSchema: json.RawMessage(raw)}, {Name: "u", ArgsSchema: json.RawMessage(ids)}, {Name: "v"}})
+		runtime.ReadMemStats(&after)
+		if got := after.TotalAlloc - before.TotalAlloc; got > 400<<20 {
+			t.Errorf("%s took %d MiB", a.Name(), got>>20)
+		}
+		if _, ok := d.Tool("v"); !ok {
+			t.Errorf("%s left out what it need not", a.Name())
+		}
+	}
+}
+
+// Arguments are mapped back as far as that takes no time out of proportion.
+func TestArgumentsThatTakeTooLongToMap(t *testing.T) {
+	raw := `{"type":"object","properties":{"l":{"items":{"anyOf":[` + repeated(5000, ",", func(i int) string { return fmt.Sprintf(`{"required":["$k%d"]}`, i) }) + `]}}}}`
+	a := newAdapter(t, adapter.Anthropic, nil)
+	d := a.Declare([]tools.Tool{{Name: "t", ArgsSchema: json.RawMessage(raw)}})
+	if _, err := d.Args("t", json.RawMessage(`{"l":[{"_k1":1},{"_k4999":2}]}`)); err != nil {
+		t.Error(err)
+	}
+	_, err := d.Args("t", json.RawMessage(`{"l":[`+repeated(20_000, ",", func(int) string { return `{"k":1}` })+`]}`))
+	if !errors.Is(err, tools.ErrToolInvalidArgs) || !strings.Contains(err.Error(), "send less") {
+		t.Error(err)
+	}
+}
+
+// Keys below a pattern are those of the properties that it is for.
+func TestKeysBelowPatterns(t *testing.T) {
+	raw := `{"type":"object","patternProperties":{"c$":{"required":["$k"]}}}`
+	d := newAdapter(t, adapter.Anthropic, nil).Declare([]tools.Tool{{Name: "t", ArgsSchema: json.RawMessage(raw)}})
+	got, err := d.Args("t", json.RawMessage(`{"abc":{"_k":1},"abd":{"_k":1}}`))
+	if want := `{"abc":{"$k":1},"abd":{"_k":1}}`; err != nil || string(got) != want {
+		t.Errorf("%s, %v, want %s", got, err, want)
 	}
 }

@@ -2,12 +2,10 @@ package subset
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/toolcrib/toolcrib/internal/effort"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
 
@@ -28,6 +26,8 @@ type builder struct {
 
 	recursive bool // a recursion was met that cannot be said
 	full      bool // the bounds were reached
+
+	patterns keyPatterns
 
 	open map[string][]opened // by the key of a conjunction, those that are being built
 	done map[string]*shape   // those that hold themselves
@@ -423,19 +423,6 @@ func slotKey(i int) string { return "item_" + strconv.Itoa(i+1) }
 
 // restKey is the key of the elements that follow.
 const restKey = "more_items"
-
-// maxPatternSteps bounds what a pattern does for each character of a key.
-const maxPatternSteps = 2000
-
-// matches reports whether a key matches a pattern. A pattern that package regexp
-// does not know, or that is too much work for it, matches nothing.
-func matches(pattern, key string) bool {
-	if !effort.Within(pattern, maxPatternSteps) {
-		return false
-	}
-	re, err := regexp.Compile(pattern)
-	return err == nil && re.MatchString(key)
-}
 
 // joined returns a list of keys for a sentence.
 func joined(keys []string) string {

@@ -33,6 +33,10 @@ type document struct {
 	refs  []reference
 	known map[reference]place // what the references come to
 
+	pointers  int               // bytes of all pointers
+	scanned   int               // bytes that were read to find what references lead to
+	elsewhere map[string][]byte // by pointer, what references lead to that is under no keyword of schemas
+
 	places     map[string]location          // by pointer, all schemas
 	properties map[string]map[string][]byte // by pointer, those of a schema
 }
@@ -66,6 +70,7 @@ func newDocument(raw []byte) *document {
 	d := &document{
 		root: raw, ids: map[string]string{}, bases: map[string]string{}, names: map[string]string{}, keys: map[string]bool{},
 		places: map[string]location{"": {raw: raw}}, properties: map[string]map[string][]byte{},
+		elsewhere: map[string][]byte{},
 	}
 	d.index(place{"", raw}, "")
 	d.known = make(map[reference]place, len(d.refs))
@@ -88,9 +93,11 @@ func (d *document) index(p place, base string) {
 		case "$anchor", "$dynamicAnchor":
 			if name, ok := rawjson.Unquote(value); ok {
 				d.names[base+"#"+name] = p.at
+				d.pointers += len(base)
 			}
 		case "$ref", "$dynamicRef", "$recursiveRef":
 			d.refs = append(d.refs, reference{text(value), p.at})
+			d.pointers += len(base)
 		case "required":
 			d.learn(words(value))
 		case "dependentRequired", "dependencies":
@@ -98,6 +105,9 @@ func (d *document) index(p place, base string) {
 		}
 		inside := classOf(keyword, value) != classSchema
 		for child := range children(p, keyword, value) {
+			if d.pointers += len(child.at); d.oversize() {
+				return
+			}
 			d.places[child.at] = location{child.raw, p.at, keyword, lastToken(child.at), inside}
 			if keyword == "properties" {
 				d.setProperty(p.at, lastToken(child.at), child.raw)
@@ -109,6 +119,15 @@ func (d *document) index(p place, base string) {
 		}
 	}
 }
+
+// maxPointers bounds the pointers of all schemas of a document together, in bytes:
+// each of those below a long key repeats it.
+const maxPointers = 16 << 20
+
+// maxScanned bounds how much is read to find what references lead to, in bytes.
+const maxScanned = 256 << 20
+
+func (d *document) oversize() bool { return d.pointers > maxPointers }
 
 func (d *document) setProperty(at, name string, raw []byte) {
 	if d.properties[at] == nil {
@@ -252,7 +271,13 @@ func (d *document) at(pointer string) (place, error) {
 	if known, ok := d.places[pointer]; ok {
 		return place{pointer, known.raw}, nil
 	}
+	if raw, ok := d.elsewhere[pointer]; ok {
+		return place{canonical(pointer), raw}, nil
+	}
 	raw := d.root
+	if d.scanned += len(raw); d.scanned > maxScanned {
+		return place{}, fmt.Errorf("too many references lead to other places than those of schemas, such as %q", "#"+clip(pointer))
+	}
 	for _, token := range split(pointer) {
 		var ok bool
 		if raw, ok = step(raw, token); !ok {
@@ -262,6 +287,7 @@ func (d *document) at(pointer string) (place, error) {
 	if !isSchema(raw) {
 		return place{}, fmt.Errorf("no schema stands at %q", "#"+clip(pointer))
 	}
+	d.elsewhere[pointer] = raw
 	return place{canonical(pointer), raw}, nil
 }
 

@@ -55,7 +55,11 @@ func Compile(raw json.RawMessage, p *Profile) (*Form, error) {
 	if !isSchema(raw) {
 		return nil, fmt.Errorf("%w: it is neither an object nor a boolean", ErrNoForm)
 	}
-	form, err := compile(newDocument(rawjson.Trim(raw)), p)
+	doc := newDocument(rawjson.Trim(raw))
+	if doc.oversize() {
+		return nil, fmt.Errorf("%w: its keys are too long for so many schemas below them", ErrNoForm)
+	}
+	form, err := compile(doc, p)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrNoForm, err)
 	}

@@ -36,7 +36,7 @@ func compileFull(d *document, p *Profile) (*Form, error) {
 	f := &Form{Schema: root, Losses: r.losses.list}
 	var m mapping
 	if len(r.keys.toOwn) > 0 {
-		m = &renaming{doc: d, keys: r.keys}
+		m = newRenaming(d, r.keys)
 	}
 	if wrapped {
 		m = &wrapping{inner: m}

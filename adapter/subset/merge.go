@@ -69,7 +69,7 @@ func (b *builder) flattenPart(out conj, p part, depth int) conj {
 		return out
 	}
 	if depth > maxNesting || len(out) >= maxParts {
-		b.losses.add(p.at, "allOf", fmt.Sprintf("only the first %d schemas that apply to one value are declared", len(out)))
+		b.losses.add(out.where(), "allOf", fmt.Sprintf("only the first %d schemas that apply to one value are declared", len(out)))
 		return out
 	}
 	b.work += 2 * len(p.raw) // it is read here, and when it is merged

@@ -127,7 +127,7 @@ func (b *builder) names(m *merged) []string {
 // properties adds the properties of an object, and reports false when one that
 // is required can have no value.
 func (b *builder) properties(s *shape, m *merged, names []string, depth int) bool {
-	parts := objectParts(m.parts)
+	parts := b.objectParts(m.parts)
 	for _, name := range names {
 		v := b.build(b.propertySchemas(parts, name), depth+1)
 		if v.form == formNever && !v.holds {
@@ -145,17 +145,28 @@ func (b *builder) properties(s *shape, m *merged, names []string, depth int) boo
 // An objectPart is what one part says of properties that it does not name.
 type objectPart struct {
 	part
-	patterns   []place
+	patterns   []placedPattern
 	additional []place // one, or none when it says nothing
 }
 
-func objectParts(c conj) []objectPart {
+// A placedPattern is the schema of the properties whose keys match a pattern.
+type placedPattern struct {
+	keyPattern
+	place place
+}
+
+func (b *builder) objectParts(c conj) []objectPart {
 	out := make([]objectPart, len(c))
 	for i, p := range c {
 		out[i].part = p
 		if patterns, ok := member(p.raw, "patternProperties"); ok {
 			for child := range children(p.place, "patternProperties", patterns) {
-				out[i].patterns = append(out[i].patterns, child)
+				pattern := placedPattern{b.patterns.get(lastToken(child.at)), child}
+				if pattern.re == nil {
+					b.losses.add(child.at, "patternProperties", "the pattern is not one that is matched here: what it says of named properties is not declared")
+					continue
+				}
+				out[i].patterns = append(out[i].patterns, pattern)
 			}
 		}
 		if v, ok := member(p.raw, "additionalProperties"); ok && isSchema(v) && !isTrue(v) {
@@ -174,10 +185,14 @@ func (b *builder) propertySchemas(c []objectPart, name string) conj {
 			known = true
 			out = append(out, part{place: v})
 		}
-		for _, child := range p.patterns {
-			if matches(lastToken(child.at), name) {
+		for j := range p.patterns {
+			if b.work > maxWork {
+				break // all is built as JSON text from here
+			}
+			b.work += 32 * p.patterns[j].cost(name)
+			if p.patterns[j].matches(name) {
 				known = true
-				out = append(out, part{place: child})
+				out = append(out, part{place: p.patterns[j].place})
 			}
 		}
 		for _, child := range p.additional {

@@ -2,7 +2,6 @@ package subset
 
 import (
 	"errors"
-	"strconv"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
@@ -33,138 +32,162 @@ func (w *wrapping) forward(dst, value []byte) ([]byte, error) {
 // renaming is the mapping of a form whose keys differ and which is else the
 // original. It walks a value together with the schemas that apply to it.
 type renaming struct {
-	doc  *document
 	keys *keyMap
+	root *node
 }
 
-func (r *renaming) back(dst, sent []byte) ([]byte, error) {
-	return r.walk(dst, sent, r.applying(nil, place{"", r.doc.root}), true), nil
+func newRenaming(doc *document, keys *keyMap) *renaming {
+	g := &graph{doc: doc, keys: keys, nodes: map[string]*node{}}
+	r := &renaming{keys: keys, root: g.node(place{"", doc.root})}
+	g.spread()
+	return r
 }
 
-func (r *renaming) forward(dst, value []byte) ([]byte, error) {
-	return r.walk(dst, value, r.applying(nil, place{"", r.doc.root}), false), nil
+func (r *renaming) back(dst, sent []byte) ([]byte, error) { return r.walk(dst, sent, true) }
+
+func (r *renaming) forward(dst, value []byte) ([]byte, error) { return r.walk(dst, value, false) }
+
+func (r *renaming) walk(dst, v []byte, back bool) ([]byte, error) {
+	w := walk{keys: r.keys, back: back, left: maxSteps}
+	dst = w.value(dst, v, []*node{r.root})
+	return dst, w.err
 }
 
-// applying adds to a list the schema at p and all that apply to the same value.
-func (r *renaming) applying(list []place, p place) []place {
-	for _, have := range list {
-		if have.at == p.at {
-			return list
-		}
+// maxSteps bounds how often a schema is looked at while one value is mapped.
+const maxSteps = 4 << 20
+
+var errTooMuch = errors.New("mapping them to the tool's own takes too long: send less")
+
+// A walk goes through one value.
+type walk struct {
+	keys *keyMap
+	back bool
+	left int
+	err  error
+}
+
+// pay takes from what is left, and reports whether there was enough.
+func (w *walk) pay(steps int) bool {
+	if w.left -= steps; w.left < 0 {
+		w.err = errTooMuch
 	}
-	if rawjson.KindOf(p.raw) != rawjson.KindObject {
-		return list
-	}
-	list = append(list, p)
-	for it := rawjson.Object(p.raw); it.Next(); {
-		switch keyword := it.Key(); keyword {
-		case "$ref", "$dynamicRef", "$recursiveRef":
-			if target, err := r.doc.resolve(text(it.Value()), p.at); err == nil {
-				list = r.applying(list, target)
-			}
-		case "allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies":
-			for child := range children(p, keyword, it.Value()) {
-				list = r.applying(list, child)
-			}
-		}
-	}
-	return list
+	return w.err == nil
 }
 
-func (r *renaming) walk(dst, v []byte, schemas []place, back bool) []byte {
-	if len(schemas) == 0 {
+// value appends a value that the schemas of list, and what these refer to, apply
+// to.
+func (w *walk) value(dst, v []byte, list []*node) []byte {
+	kind := rawjson.KindOf(v)
+	if kind != rawjson.KindObject && kind != rawjson.KindArray {
 		return append(dst, v...)
 	}
-	switch rawjson.KindOf(v) {
-	case rawjson.KindObject:
-		dst = append(dst, '{')
-		start := len(dst)
-		for it := rawjson.Object(v); it.Next(); {
-			own, renamed := it.Key(), it.Key()
-			if back {
-				own = r.own(own, schemas)
-				renamed = own
-			} else if r.declared(own, schemas) {
-				renamed = r.keys.wire(own)
-			}
-			dst = r.walk(appendKey(dst, start, renamed), it.Value(), r.below(schemas, own), back)
-		}
-		return append(dst, '}')
-	case rawjson.KindArray:
-		dst = append(dst, '[')
-		n := 0
-		for it := rawjson.Array(v); it.Next(); n++ {
-			if n > 0 {
-				dst = append(dst, ',')
-			}
-			dst = r.walk(dst, it.Value(), r.items(schemas, n), back)
-		}
-		return append(dst, ']')
+	list = w.applying(list)
+	if len(list) == 0 || w.err != nil {
+		return append(dst, v...)
 	}
-	return append(dst, v...)
+	if kind == rawjson.KindArray {
+		return w.elements(dst, v, list)
+	}
+	dst = append(dst, '{')
+	start := len(dst)
+	for it := rawjson.Object(v); it.Next(); {
+		own, renamed := w.names(it.Key(), list)
+		dst = w.value(appendKey(dst, start, renamed), it.Value(), w.below(list, own))
+	}
+	return append(dst, '}')
 }
 
-// own returns the key that a wire key stands for among the schemas.
-func (r *renaming) own(key string, schemas []place) string {
-	if own := r.keys.own(key); own != key && r.declared(own, schemas) {
-		return own
+func (w *walk) elements(dst, v []byte, list []*node) []byte {
+	dst = append(dst, '[')
+	n := 0
+	for it := rawjson.Array(v); it.Next(); n++ {
+		if n > 0 {
+			dst = append(dst, ',')
+		}
+		dst = w.value(dst, it.Value(), w.items(list, n))
 	}
-	return key
+	return append(dst, ']')
+}
+
+// applying returns the schemas of list and all that apply with them, each once,
+// apart from those that have nothing to do with keys that differ.
+func (w *walk) applying(list []*node) []*node {
+	var all []*node
+	seen := make(map[*node]bool, len(list))
+	add := func(more []*node) {
+		w.pay(len(more))
+		for _, n := range more {
+			if n.concerned && !seen[n] {
+				seen[n] = true
+				all = append(all, n)
+			}
+		}
+	}
+	add(list)
+	for i := 0; i < len(all) && w.err == nil; i++ {
+		add(all[i].applies)
+	}
+	return all
+}
+
+// names returns the key of the original and the one to write.
+func (w *walk) names(key string, list []*node) (own, written string) {
+	if w.back {
+		if own := w.keys.own(key); own != key && w.declared(own, list) {
+			return own, own
+		}
+		return key, key
+	}
+	if wire := w.keys.wire(key); wire != key && w.declared(key, list) {
+		return key, wire
+	}
+	return key, key
 }
 
 // declared reports whether one of the schemas names the property.
-func (r *renaming) declared(key string, schemas []place) bool {
-	for _, s := range schemas {
-		if _, ok := r.doc.property(s, key); ok {
+func (w *walk) declared(key string, list []*node) bool {
+	w.pay(len(list))
+	for _, n := range list {
+		if _, ok := n.properties[key]; ok || n.required[key] {
 			return true
-		}
-		required, _ := member(s.raw, "required")
-		for _, name := range words(required) {
-			if name == key {
-				return true
-			}
 		}
 	}
 	return false
 }
 
 // below returns the schemas that apply to a property.
-func (r *renaming) below(schemas []place, key string) []place {
-	var list []place
-	for _, s := range schemas {
-		if v, ok := r.doc.property(s, key); ok {
-			list = r.applying(list, v)
-			continue
+func (w *walk) below(list []*node, key string) []*node {
+	var out []*node
+	w.pay(len(list))
+	for _, n := range list {
+		p, known := n.properties[key]
+		if known {
+			out = append(out, p)
 		}
-		for _, keyword := range []string{"additionalProperties", "unevaluatedProperties"} {
-			if v, ok := member(s.raw, keyword); ok && isSchema(v) {
-				list = r.applying(list, place{s.child(keyword), v})
+		for i := range n.patterns {
+			if w.pay(n.patterns[i].cost(key)) && n.patterns[i].takes(key) {
+				known = true
+				out = append(out, n.patterns[i].node)
 			}
 		}
-		if patterns, ok := member(s.raw, "patternProperties"); ok {
-			for child := range children(s, "patternProperties", patterns) {
-				list = r.applying(list, child)
-			}
+		if !known {
+			out = append(out, n.rest...)
 		}
 	}
-	return list
+	return out
 }
 
-// items returns the schemas that apply to the element n.
-func (r *renaming) items(schemas []place, n int) []place {
-	var list []place
-	for _, s := range schemas {
-		for _, keyword := range []string{"prefixItems", "items", "additionalItems", "unevaluatedItems", "contains"} {
-			v, _ := member(s.raw, keyword)
-			switch classOf(keyword, v) {
-			case classSchema:
-				list = r.applying(list, place{s.child(keyword), v})
-			case classList:
-				if element, ok := step(v, strconv.Itoa(n)); ok && isSchema(element) {
-					list = r.applying(list, place{s.child(keyword, strconv.Itoa(n)), element})
-				}
-			}
+// items returns the schemas that apply to the element at a place.
+func (w *walk) items(list []*node, at int) []*node {
+	var out []*node
+	w.pay(len(list))
+	for _, n := range list {
+		out = append(out, n.every...)
+		if at < len(n.prefix) {
+			out = append(out, n.prefix[at])
+		} else {
+			out = append(out, n.items...)
 		}
 	}
-	return list
+	return out
 }

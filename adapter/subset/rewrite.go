@@ -32,7 +32,8 @@ func (r *rewriter) schema(dst []byte, p place) []byte {
 // closes reports whether a boolean at a place says if an object or a list is open.
 // Elsewhere OpenAI wants a schema to be an object.
 func (r *rewriter) closes(at string) bool {
-	return slices.Contains([]string{"additionalProperties", "unevaluatedProperties", "unevaluatedItems"}, lastToken(at))
+	l := r.doc.places[at]
+	return !l.inside && slices.Contains([]string{"additionalProperties", "unevaluatedProperties", "unevaluatedItems"}, l.keyword)
 }
 
 // lacksItems reports whether an array of a schema does not say what its items
