@@ -363,7 +363,7 @@ func (c *Workers) registryOptions(s *specs) *registry.Options {
 	o := &registry.Options{
 		Namespace: c.Namespace, Wait: c.Wait, Retention: time.Duration(c.Retention), MaxCallTime: time.Duration(c.MaxCallTime),
 		MaxOutstanding: c.MaxOutstanding, PingInterval: time.Duration(c.PingInterval), MissedPings: c.MissedPings,
-		StaleAfter: time.Duration(c.StaleAfter), DrainTimeout: time.Duration(c.DrainTimeout),
+		StaleAfter: time.Duration(c.StaleAfter), DrainTimeout: time.Duration(c.DrainTimeout), SyncLater: c.sync() == natsserver.SyncLater,
 	}
 	if c.MaxWaiting > 0 {
 		o.Requests = &stream.Options{MaxEvents: c.MaxWaiting}

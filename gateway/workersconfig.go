@@ -18,7 +18,7 @@ type Workers struct {
 	// Listen is DefaultWorkersListen when empty.
 	Listen string `yaml:"listen" doc:"Address at which workers reach that server, host:port; 127.0.0.1:7712 when absent."`
 	// Sync is grouped when empty.
-	Sync string `yaml:"sync" rule:"enum=grouped|every|later" doc:"When that server has what it accepts on disk: grouped and every before it answers, later some seconds after."`
+	Sync string `yaml:"sync" rule:"enum=grouped|every|later" doc:"When that server has what it accepts on disk: grouped and every before it answers, later some seconds after. With later, so are the records of calls; that may be said of a server elsewhere too."`
 	URL  string `yaml:"url" doc:"Address of a stream server elsewhere, in place of one in this process: nats://, tls://, redis:// or rediss://."`
 
 	Token           string `yaml:"token" doc:"Token of the stream server; may hold ${NAME} or be file:PATH. That in this process makes one when absent."`
@@ -117,10 +117,12 @@ func (c *checker) workersHere(w *Workers) {
 
 // workersElsewhere checks how a server elsewhere is reached.
 func (c *checker) workersElsewhere(w *Workers) {
-	for _, k := range []struct{ key, value string }{{"listen", w.Listen}, {"sync", w.Sync}} {
-		if k.value != "" {
-			c.fault("workers."+k.key, "is for the stream server in this process, which enabled runs", "no "+k.key)
-		}
+	if w.Listen != "" {
+		c.fault("workers.listen", "is for the stream server in this process, which enabled runs", "no listen")
+	}
+	if w.Sync == "every" {
+		c.fault("workers.sync", "is every, which is for the stream server in this process, and one elsewhere has settings of its own",
+			"grouped or later, which say when the records of calls are on disk")
 	}
 	if hasReference(w.URL) {
 		return // it is checked when the gateway is opened

@@ -23,13 +23,15 @@ type call struct {
 	wait    bool // for a worker, when none is up
 	// recorded says that the store keeps it, and only then is rec kept up.
 	recorded bool
-	// kept is closed when the store has the record, or cannot.
-	kept chan struct{}
 
-	mu    sync.Mutex // serializes the steps of the record
-	rec   record
+	mu  sync.Mutex // serializes the steps of the record
+	rec record
+	// rev is that of the record in the store, which is store.Absent until the
+	// first step is written.
 	rev   store.Revision
-	fault error // why the store does not have it
+	fault error // why the store cannot have it
+	// refused is closed when there is a fault.
+	refused chan struct{}
 
 	sent     atomic.Int64 // when it was put on the stream, in Unix nanoseconds, or 0
 	probed   atomic.Bool  // workers were asked for it since then
@@ -50,7 +52,7 @@ const storeTime = 30 * time.Second
 
 func newCall(id string, rec record, key store.Key) *call {
 	c := &call{id: id, toolset: rec.Toolset, tool: rec.Tool, key: key, rec: rec, done: make(chan struct{}), notes: make(chan note, 256),
-		heard: make(chan struct{}, 1), kept: make(chan struct{})}
+		heard: make(chan struct{}, 1), refused: make(chan struct{}), rev: store.Absent}
 	if m := rec.Message; m != nil && m.Meta != nil {
 		c.callID = m.Meta.ToolCallID
 		c.who = identity.Quadruple{Identity: identity.Identity{TenantID: m.Meta.TenantID, UserID: m.Meta.UserID, SessionID: m.Meta.SessionID},
@@ -69,33 +71,23 @@ func (c *call) over() bool {
 	}
 }
 
-// keep writes the first record of the call. It runs beside the sending. Where
-// there is a record of the same call already, that one goes on.
+// keep writes the record of the call unless a step has done so. A call that
+// cannot be recorded is refused.
 func (c *call) keep(ctx context.Context, l *ledger) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	defer close(c.kept)
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
-	defer cancel()
-	c.rev, c.fault = l.write(ctx, c.key, &c.rec, store.Absent)
-	if c.fault == nil {
-		return
+	if err := c.step(ctx, l, func(*record) bool { return c.rev == store.Absent }); err != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.refuse(err)
 	}
-	c.homeless.Store(true)
-	if !errors.Is(c.fault, store.ErrConflict) {
-		return
+}
+
+// refuse ends a call that cannot be recorded. The caller holds the lock.
+func (c *call) refuse(fault error) {
+	if c.fault == nil && !c.over() {
+		c.fault = fault
+		c.homeless.Store(true)
+		close(c.refused)
 	}
-	rec, rev, err := l.read(ctx, c.key)
-	switch {
-	case err != nil:
-		c.fault = err
-	case rec != nil && rec.Digest != c.rec.Digest:
-		c.fault = errOtherBody
-	case rec != nil:
-		c.fault = nil
-		c.settled(*rec, rev)
-	}
-	c.homeless.Store(c.fault != nil)
 }
 
 // errOtherBody refuses a call whose id was used for another.
@@ -103,9 +95,9 @@ var errOtherBody = errors.New("the id of this call was used before, for another 
 
 // step changes the record: change gets what is there and reports whether it is
 // to be written. When another process changed the record meanwhile, change is
-// asked again with what that one wrote.
+// asked again with what that one wrote. The first step of a call writes its first
+// record, so that a call which is claimed at once is never written as accepted.
 func (c *call) step(ctx context.Context, l *ledger, change func(rec *record) bool) error {
-	<-c.kept
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.fault != nil {
@@ -122,7 +114,7 @@ func (c *call) step(ctx context.Context, l *ledger, change func(rec *record) boo
 			c.settled(next, 0)
 			return nil
 		}
-		rev, err := l.write(ctx, c.key, &next, c.rev)
+		rev, err := l.write(ctx, c.key, &next, c.rev, c.rec.State)
 		if err == nil {
 			c.settled(next, rev)
 			return nil
@@ -171,6 +163,9 @@ func (c *call) reload(ctx context.Context, l *ledger) error {
 	if err != nil {
 		return fmt.Errorf("registry: the record of a call cannot be read: %w", err)
 	}
+	if c.rev == store.Absent {
+		return c.meet(rec, rev)
+	}
 	if rec == nil {
 		expired := c.rec
 		expired.State, expired.Message = stateDone, nil
@@ -182,9 +177,22 @@ func (c *call) reload(ctx context.Context, l *ledger) error {
 	return nil
 }
 
+// meet takes over what another process wrote of the same call before this one
+// wrote anything. The caller holds the lock.
+func (c *call) meet(rec *record, rev store.Revision) error {
+	switch {
+	case rec == nil:
+		return nil
+	case rec.Digest != c.rec.Digest:
+		c.refuse(errOtherBody)
+		return errOtherBody
+	}
+	c.settled(*rec, rev)
+	return nil
+}
+
 // refresh looks whether another process ended the call.
 func (c *call) refresh(ctx context.Context, l *ledger) error {
-	<-c.kept
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.fault != nil || !c.recorded || c.over() {
@@ -202,7 +210,6 @@ func failed(id string, e *ToolError) *ToolResultMessage {
 func (c *call) giveUp(err error) {
 	c.result = *failed(c.id, ErrorOf(err))
 	close(c.done)
-	close(c.kept)
 }
 
 // finish gives the call its result, unless it has one.

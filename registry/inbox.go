@@ -49,6 +49,9 @@ func (r *Registry) claimed(ctx context.Context, by *Claim) Verdict {
 		return VerdictOver
 	}
 	v, held, err := c.claim(ctx, &r.ledger, by)
+	if errors.Is(err, errOtherBody) {
+		return VerdictOver
+	}
 	if err != nil {
 		r.log.Error("a claim cannot be recorded", "call", by.ToolUseID, "error", err)
 		return VerdictRetry
@@ -80,7 +83,6 @@ func (r *Registry) adopt(key store.Key, rec *record, rev store.Revision) *call {
 	c := newCall(key.Name, *rec, key)
 	c.recorded, c.wait, c.rev = true, true, rev
 	c.sending()
-	close(c.kept)
 	if rec.State == stateDone {
 		c.result = *rec.Result
 		close(c.done)

@@ -63,11 +63,7 @@ func (r *Registry) invoke(ctx context.Context, ts *toolset, q *request) (tools.T
 		c.giveUp(err)
 		return tools.ToolResult{}, err
 	}
-	sent, err := r.send(ctx, ts, c)
-	if err != nil {
-		return tools.ToolResult{}, err
-	}
-	return r.await(ctx, c, sent)
+	return r.await(ctx, c, r.send(ctx, ts, c))
 }
 
 // reach waits until the call can be sent to a worker that has its tool.
@@ -207,23 +203,18 @@ func (r *Registry) exit(c *call) {
 	r.discard(c)
 }
 
-// send keeps the record and has the call put on the stream, both at once. What
-// became of the latter comes on the channel: a worker may have answered before the
-// stream has confirmed that it is safe.
-func (r *Registry) send(ctx context.Context, ts *toolset, c *call) (<-chan error, error) {
+// send has the call put on the stream, and its record kept when no worker claims
+// it at once. What became of the former comes on the channel: a worker may have
+// answered before the stream has confirmed that it is safe.
+func (r *Registry) send(ctx context.Context, ts *toolset, c *call) <-chan error {
 	message := c.rec.Message
 	c.sending()
 	sent := make(chan error, 1)
 	go func() { sent <- r.add(context.WithoutCancel(ctx), ts, message, c) }()
 	if c.recorded {
-		c.keep(ctx, &r.ledger)
-	} else {
-		close(c.kept)
+		r.keeper.soon(c)
 	}
-	if c.fault != nil {
-		return nil, unkept(c.fault)
-	}
-	return sent, nil
+	return sent
 }
 
 // unsent is the error of a call that the stream did not take. When the backend is
@@ -302,6 +293,8 @@ func (r *Registry) await(ctx context.Context, c *call, sent <-chan error) (tools
 			sent = nil
 		case n := <-c.notes:
 			n.pass(ctx, in)
+		case <-c.refused:
+			return tools.ToolResult{}, unkept(c.fault)
 		case <-c.done:
 			for len(c.notes) > 0 {
 				n := <-c.notes

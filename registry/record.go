@@ -63,6 +63,8 @@ const (
 type ledger struct {
 	records   store.Records
 	retention time.Duration
+	// later lets every record reach the disk some time after it was written.
+	later bool
 }
 
 // callKey names the record of a call. Calls without a tenant are those of a
@@ -75,8 +77,14 @@ func callKey(tenant, id string) store.Key {
 	return store.Key{Collection: callCollection, Owner: owner, Name: id}
 }
 
-// write puts a record, under a condition.
-func (l *ledger) write(ctx context.Context, key store.Key, rec *record, condition store.Revision) (store.Revision, error) {
+// write puts a record, under a condition, in the place of one of the state before.
+//
+// What is told of a call must not be forgotten by a loss of power, with one
+// exception: the result of a call that a worker claimed. Without it the record says
+// that the call was claimed, which ends in an unknown outcome and never in a second
+// run. So it does not wait for the disk. A call that ends unclaimed does: somebody
+// was told that it was not run, and without its end it would be.
+func (l *ledger) write(ctx context.Context, key store.Key, rec *record, condition store.Revision, before state) (store.Revision, error) {
 	value, err := Encode(rec)
 	if err != nil {
 		return 0, err
@@ -88,7 +96,8 @@ func (l *ledger) write(ctx context.Context, key store.Key, rec *record, conditio
 	} else {
 		w.Due = now.Add(lookAfter)
 	}
-	revisions, err := l.records.Apply(ctx, store.Batch{Writes: []store.Write{w}})
+	later := l.later || before == stateClaimed && rec.State == stateDone
+	revisions, err := l.records.Apply(ctx, store.Batch{Writes: []store.Write{w}, Later: later})
 	if err != nil {
 		return 0, err
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"go.uber.org/goleak"
@@ -46,6 +47,7 @@ type model struct {
 	holder string
 	result string
 	runs   int // how many workers were told to run it
+	kept   bool
 }
 
 type machine struct {
@@ -56,15 +58,20 @@ type machine struct {
 }
 
 // process returns the call as a process knows it, which it reads from the store
-// when it has just begun.
+// when it has just begun. While nothing is written, it is a call that comes to this
+// process too.
 func (m *machine) process(t *rapid.T, n int) *call {
 	if m.processes[n] != nil {
 		return m.processes[n]
 	}
 	key := callKey("acme", m.id)
 	rec, rev, err := m.l.read(context.Background(), key)
-	if err != nil || rec == nil {
-		t.Fatalf("the record: %v, %v", rec, err)
+	if err != nil {
+		t.Fatalf("the record: %v", err)
+	}
+	if rec == nil {
+		m.processes[n] = accepted(m.id, "digest")
+		return m.processes[n]
 	}
 	r := &Registry{ledger: *m.l, calls: map[string]*call{}}
 	m.processes[n] = r.adopt(key, rec, rev)
@@ -129,7 +136,10 @@ func (m *machine) withdraw(t *rapid.T, n int, message string) {
 
 func (m *machine) check(t *rapid.T) {
 	rec, _, err := m.l.read(context.Background(), callKey("acme", m.id))
-	if err != nil || rec.State != m.state || rec.Instance != m.holder {
+	if err == nil && rec == nil && m.state == stateAccepted && !m.kept {
+		return
+	}
+	if err != nil || rec == nil || rec.State != m.state || rec.Instance != m.holder {
 		t.Fatalf("the store says %+v, %v; want %+v", rec, err, m.model)
 	}
 	if (rec.Result != nil) != (m.state == stateDone) || (rec.Message == nil) != (m.state == stateDone) {
@@ -151,8 +161,6 @@ func TestCallRecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n++
 		m := &machine{model: model{state: stateAccepted}, l: &ledger{records: db, retention: time.Hour}, id: fmt.Sprintf("call-%d", n)}
-		m.processes[0] = accepted(m.id, "digest")
-		m.processes[0].keep(context.Background(), m.l)
 		process, worker := rapid.IntRange(0, 1), rapid.SampledFrom([]string{"w1", "w2", "w3"})
 		message := rapid.StringMatching(`[a-z]{1,8}`)
 		t.Repeat(map[string]func(*rapid.T){
@@ -163,7 +171,11 @@ func TestCallRecord(t *testing.T) {
 			},
 			"withdraw":  func(t *rapid.T) { m.withdraw(t, process.Draw(t, "process"), message.Draw(t, "result")) },
 			"give back": func(t *rapid.T) { m.giveBack(t, process.Draw(t, "process"), worker.Draw(t, "worker")) },
-			"crash":     func(t *rapid.T) { m.processes[process.Draw(t, "process")] = nil },
+			"keep": func(t *rapid.T) {
+				m.process(t, process.Draw(t, "process")).keep(context.Background(), m.l)
+				m.kept = true
+			},
+			"crash": func(t *rapid.T) { m.processes[process.Draw(t, "process")] = nil },
 			"look": func(t *rapid.T) {
 				if err := m.process(t, process.Draw(t, "process")).refresh(context.Background(), m.l); err != nil {
 					t.Fatal(err)
@@ -277,6 +289,61 @@ func TestRecordsExpire(t *testing.T) {
 	if err != nil || len(page) != 0 {
 		t.Errorf("a call that is over is due: %v, %v", page, err)
 	}
+}
+
+// A call that is claimed or ends before it was recorded needs no record of before.
+func TestFirstStepIsTheFirstRecord(t *testing.T) {
+	db := memory(t)
+	l := &ledger{records: db, retention: time.Hour}
+	claimed, ended := accepted("claimed", "digest"), accepted("ended", "digest")
+	if v, _, err := claimed.claim(t.Context(), l, &Claim{ToolUseID: "claimed", Instance: "w", Token: "token"}); v != VerdictRun || err != nil {
+		t.Errorf("a claim: %s, %v", v, err)
+	}
+	if got, err := ended.finishUnclaimed(t.Context(), l, failed("ended", &ToolError{})); !got || err != nil {
+		t.Errorf("withdrawn: %v, %v", got, err)
+	}
+	for c, want := range map[*call]state{claimed: stateClaimed, ended: stateDone} {
+		before := c.rev
+		c.keep(t.Context(), l)
+		rec, rev, err := l.read(t.Context(), c.key)
+		if err != nil || rec.State != want || rev != before {
+			t.Errorf("the record of %s: %+v, revision %d, %v; want revision %d", c.id, rec, rev, err, before)
+		}
+	}
+}
+
+// The keeper records what no worker has claimed after a while, and at its end at
+// once.
+func TestKeeper(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &ledger{records: memory(t), retention: time.Hour}
+		var k keeper
+		k.init()
+		ctx, end := context.WithCancel(t.Context())
+		done := make(chan struct{})
+		go func() { k.run(ctx, l); close(done) }()
+		there := func(id string) bool {
+			rec, _, err := l.read(t.Context(), callKey("acme", id))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return rec != nil
+		}
+		k.soon(accepted("early", "digest"))
+		time.Sleep(keepAfter / 2)
+		k.soon(accepted("late", "digest"))
+		time.Sleep(keepAfter/2 + time.Millisecond)
+		synctest.Wait()
+		if !there("early") || there("late") {
+			t.Errorf("after %s: early %v, late %v", keepAfter, there("early"), there("late"))
+		}
+		end()
+		<-done
+		k.soon(accepted("after", "digest"))
+		if !there("late") || !there("after") {
+			t.Errorf("at the end: late %v, after %v", there("late"), there("after"))
+		}
+	})
 }
 
 // A store that is away refuses the call and does not claim it.

@@ -31,6 +31,11 @@ type Options struct {
 
 	// Wait lets calls wait for a worker when none is up, until their deadline.
 	Wait bool
+	// SyncLater lets the records of calls reach the disk some time after they
+	// were written. They survive the end of the process; a loss of power may take
+	// those of the last moments, and with them the knowledge that a call ran.
+	// Without it a call is on the disk as claimed before its worker runs it.
+	SyncLater bool
 	// RecordAll keeps a record of calls of harmless tools too.
 	RecordAll bool
 	// Retention is how long the record of a call is kept after its end.
@@ -99,6 +104,7 @@ type Registry struct {
 
 	subs    []stream.Subscription
 	results stream.Sink
+	keeper  keeper
 	ctx     context.Context // of everything that goes on in the background
 	stop    context.CancelFunc
 	running sync.WaitGroup
@@ -125,8 +131,9 @@ func New(ctx context.Context, client stream.Client, records store.Records, opts 
 	if err != nil {
 		return nil, err
 	}
-	r := &Registry{client: client, ledger: ledger{records: records, retention: o.Retention}, opts: o, log: o.Logger,
+	r := &Registry{client: client, ledger: ledger{records: records, retention: o.Retention, later: o.SyncLater}, opts: o, log: o.Logger,
 		process: rand.Text(), started: time.Now(), toolsets: map[string]*toolset{}, calls: map[string]*call{}, absent: map[string]time.Time{}, pings: map[string]string{}, idle: make(chan struct{})}
+	r.keeper.init()
 	r.inbox = shared(o.Namespace, "process:"+r.process)
 	r.ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	if err := r.begin(ctx); err != nil {
@@ -149,6 +156,7 @@ func (r *Registry) begin(ctx context.Context) error {
 	r.running.Go(r.pingForever)
 	r.running.Go(r.tendForever)
 	r.running.Go(r.readResults)
+	r.running.Go(func() { r.keeper.run(r.ctx, &r.ledger) })
 	return r.client.Publish(ctx, HelloSubject(r.opts.Namespace), stream.Message{Name: MessageHello})
 }
 

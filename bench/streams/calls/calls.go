@@ -30,6 +30,7 @@ type Backend struct {
 	Client stream.Client
 	Server string // where a worker finds it
 	Dir    string // for the records
+	Later  bool   // whether the records need not be on the disk at once
 	Close  func() error
 }
 
@@ -50,7 +51,7 @@ func Start(ctx context.Context, o *floor.Options, b Backend, tool string) (floor
 	if g.db, err = sqlstore.Open(ctx, filepath.Join(b.Dir, "toolcrib.db"), nil); err != nil {
 		return nil, err
 	}
-	if g.reg, err = registry.New(ctx, b.Client, g.db, &registry.Options{Wait: true}); err != nil {
+	if g.reg, err = registry.New(ctx, b.Client, g.db, &registry.Options{Wait: true, SyncLater: b.Later}); err != nil {
 		return nil, err
 	}
 	if err = g.reg.Register(ctx, contract(), registry.Grant{}); err != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 )
@@ -20,6 +21,8 @@ type Options struct {
 	InFlight int
 	Payload  int
 	Rounds   int
+	Only     string // names of programs, separated by commas; empty is all of them
+	Profile  string // a folder for profiles
 	Worker   string // which program to be the worker of, in a worker's process
 	Server   string // where the server is, in a worker's process
 }
@@ -31,6 +34,8 @@ func Flags() *Options {
 	flag.IntVar(&o.InFlight, "inflight", 64, "how many calls wait at a time")
 	flag.IntVar(&o.Payload, "payload", 1024, "bytes of a request and of its answer")
 	flag.IntVar(&o.Rounds, "rounds", 5, "how many rounds are run")
+	flag.StringVar(&o.Only, "only", "", "names of the programs to run beside the floor, separated by commas; all of them when empty")
+	flag.StringVar(&o.Profile, "profile", "", "write CPU profiles of callers and workers into this folder")
 	flag.StringVar(&o.Worker, "worker", "", "be the worker of a program")
 	flag.StringVar(&o.Server, "server", "", "where a worker finds the server")
 	return &o
@@ -66,30 +71,47 @@ func Main(o *Options, programs []Program) {
 func run(ctx context.Context, o *Options, programs []Program) error {
 	for _, p := range programs {
 		if o.Worker == p.Name {
-			return p.Work(ctx, o)
+			return work(ctx, o, p)
 		}
 	}
-	p50, rate := make([][]float64, len(programs)), make([][]float64, len(programs))
+	if o.Only != "" {
+		wanted := strings.Split(o.Only, ",")
+		programs = append(programs[:1:1], slices.DeleteFunc(slices.Clone(programs[1:]), func(p Program) bool { return !slices.Contains(wanted, p.Name) })...)
+	}
+	rounds := make([][]round, len(programs))
 	for range o.Rounds {
 		for i, p := range programs {
 			one, err := measure(ctx, o, p)
 			if err != nil {
 				return fmt.Errorf("%s: %w", p.Name, err)
 			}
-			fmt.Printf("%s: %d calls, %d in flight, %.0f calls/s, p50 %.0f µs, p99 %.0f µs\n", p.Name, o.Calls, o.InFlight, one.rate, one.p50, one.p99)
-			p50[i], rate[i] = append(p50[i], one.p50), append(rate[i], one.rate)
+			fmt.Printf("%s: %d calls, %d in flight, %.0f calls/s, p50 %.0f µs, p99 %.0f µs, CPU %.0f + %.0f µs\n", p.Name, o.Calls, o.InFlight,
+				one.rate, one.p50, one.p99, one.caller, one.worker)
+			rounds[i] = append(rounds[i], one)
 		}
 	}
 	for i, p := range programs[1:] {
-		fmt.Printf("%s, medians: p50 %.0f and %.0f µs, %.2f times the floor; %.0f and %.0f calls/s, %.2f times the floor\n", p.Name,
-			median(p50[0]), median(p50[i+1]), median(p50[i+1])/median(p50[0]),
-			median(rate[0]), median(rate[i+1]), median(rate[i+1])/median(rate[0]))
+		fmt.Printf("%s, medians and ranges, times the floor: p50 %s; calls/s %s; CPU %s\n", p.Name,
+			compare(rounds[i+1], rounds[0], func(r round) float64 { return r.p50 }),
+			compare(rounds[i+1], rounds[0], func(r round) float64 { return r.rate }),
+			compare(rounds[i+1], rounds[0], func(r round) float64 { return r.caller + r.worker }))
 	}
 	return nil
 }
 
-// round is what one round took, in microseconds.
-type round struct{ rate, p50, p99 float64 }
+// compare tells how a figure of a program is to that of the floor, round by round.
+func compare(of, floor []round, figure func(round) float64) string {
+	var ratios []float64
+	for i, r := range of {
+		ratios = append(ratios, figure(r)/figure(floor[i]))
+	}
+	slices.Sort(ratios)
+	return fmt.Sprintf("%.2f (%.2f–%.2f)", median(ratios), ratios[0], ratios[len(ratios)-1])
+}
+
+// round is what one round took: calls in a second, and times of a call in microseconds, those of the processor for its
+// caller and its worker.
+type round struct{ rate, p50, p99, caller, worker float64 }
 
 // measure starts a program with its worker, makes the calls, and ends both.
 func measure(ctx context.Context, o *Options, p Program) (round, error) {
@@ -97,19 +119,29 @@ func measure(ctx context.Context, o *Options, p Program) (round, error) {
 	if err != nil {
 		return round{}, err
 	}
-	worker := exec.Command(os.Args[0], "-worker", p.Name, "-server", caller.Server(), "-inflight", fmt.Sprint(o.InFlight))
+	worker := exec.Command(os.Args[0], "-worker", p.Name, "-server", caller.Server(), "-inflight", fmt.Sprint(o.InFlight),
+		"-profile", o.Profile)
 	worker.Stderr = os.Stderr
 	if err := worker.Start(); err != nil {
 		return round{}, errors.Join(err, caller.Close())
 	}
 	defer func() {
+		if o.Profile != "" {
+			_ = worker.Process.Signal(os.Interrupt)
+			time.Sleep(time.Second)
+		}
 		_ = worker.Process.Kill()
 		_ = worker.Wait()
 	}()
 	if _, err := many(ctx, caller, o.InFlight, max(o.Calls/20, o.InFlight)); err != nil { // warms up
 		return round{}, errors.Join(err, caller.Close())
 	}
+	here, there := used(os.Getpid()), used(worker.Process.Pid)
+	stop := profile(o, p.Name+".caller")
 	r, err := many(ctx, caller, o.InFlight, o.Calls)
+	stop()
+	r.caller = float64((used(os.Getpid()) - here).Microseconds()) / float64(o.Calls)
+	r.worker = float64((used(worker.Process.Pid) - there).Microseconds()) / float64(o.Calls)
 	return r, errors.Join(err, caller.Close())
 }
 

@@ -26,7 +26,7 @@ func startCalls(sync natsserver.Sync, tool string) func(context.Context, *floor.
 		if err != nil {
 			return nil, err
 		}
-		return calls.Start(ctx, o, calls.Backend{Client: client, Server: server.URL(), Dir: dir, Close: func() error {
+		return calls.Start(ctx, o, calls.Backend{Client: client, Server: server.URL(), Dir: dir, Later: sync == natsserver.SyncLater, Close: func() error {
 			return errors.Join(client.Close(), server.Close(), os.RemoveAll(dir))
 		}}, tool)
 	}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 
 	"github.com/toolcrib/toolcrib/bench/streams/calls"
@@ -11,7 +12,7 @@ import (
 	"github.com/toolcrib/toolcrib/registry/stream/redisstream"
 )
 
-func startCalls(tool string) func(context.Context, *floor.Options) (floor.Caller, error) {
+func startCalls(tool string, synced *string) func(context.Context, *floor.Options) (floor.Caller, error) {
 	return func(ctx context.Context, o *floor.Options) (floor.Caller, error) {
 		dir, err := os.MkdirTemp("", "bench-redis-")
 		if err != nil {
@@ -21,11 +22,15 @@ func startCalls(tool string) func(context.Context, *floor.Options) (floor.Caller
 		if err != nil {
 			return nil, err
 		}
+		later, err := syncsLater(ctx, o, *synced)
+		if err != nil {
+			return nil, err
+		}
 		queue, err := client.Stream(ctx, registry.RequestStream("bench"), nil)
 		if err != nil {
 			return nil, err
 		}
-		return calls.Start(ctx, o, calls.Backend{Client: client, Server: o.Server, Dir: dir, Close: func() error {
+		return calls.Start(ctx, o, calls.Backend{Client: client, Server: o.Server, Dir: dir, Later: later, Close: func() error {
 			return errors.Join(queue.Destroy(context.Background()), client.Close(), os.RemoveAll(dir))
 		}}, tool)
 	}
@@ -38,4 +43,22 @@ func workCalls(ctx context.Context, o *floor.Options) error {
 		return err
 	}
 	return calls.Work(ctx, o, client)
+}
+
+// syncsLater reports whether records need not be on the disk at once: when it is said so, or when the server itself does not
+// wait for the disk, so that the floor does not promise more.
+func syncsLater(ctx context.Context, o *floor.Options, mode string) (bool, error) {
+	if mode != "" {
+		return mode == "later", nil
+	}
+	client, err := connect(o)
+	if err != nil {
+		return false, err
+	}
+	defer client.Close()
+	set, err := client.ConfigGet(ctx, "append*").Result()
+	if err != nil {
+		return false, fmt.Errorf("how the server syncs cannot be read; say -sync grouped or later: %w", err)
+	}
+	return set["appendonly"] != "yes" || set["appendfsync"] != "always", nil
 }

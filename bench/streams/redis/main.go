@@ -6,6 +6,10 @@
 //
 //	go run ./bench/streams/redis -url redis://127.0.0.1:6379 -calls 20000 -inflight 64 -rounds 5
 //
+// Records of calls are on the disk before the step that follows when the server is one that syncs every command
+// (appendfsync always), and some time later otherwise, as nothing else is safe from a loss of power then. -sync grouped or
+// -sync later says it instead.
+//
 // Both take turns on the same server. Each line is one round; the last ones give the medians and their ratios.
 package main
 
@@ -19,6 +23,7 @@ import (
 func main() {
 	o := floor.Flags()
 	url := flag.String("url", "redis://127.0.0.1:6379", "the Redis server")
+	synced := flag.String("sync", "", "grouped or later: when records of calls are on disk; as the server syncs, when empty")
 	flag.Parse()
 	if o.Server == "" {
 		o.Server = *url
@@ -26,7 +31,7 @@ func main() {
 	floor.Main(o, []floor.Program{
 		{Name: "bare", Start: startBare, Work: workBare},
 		{Name: "seam", Start: startSeam, Work: workSeam},
-		{Name: calls.Read, Start: startCalls(calls.Read), Work: workCalls},
-		{Name: calls.Write, Start: startCalls(calls.Write), Work: workCalls},
+		{Name: calls.Read, Start: startCalls(calls.Read, synced), Work: workCalls},
+		{Name: calls.Write, Start: startCalls(calls.Write, synced), Work: workCalls},
 	})
 }
