@@ -67,6 +67,10 @@ type Options struct {
 	// calls and end.
 	Joins bool
 
+	// Attempted, when not nil, is told after each attempt at a source how that
+	// source is. It is called by many goroutines, and must return soon.
+	Attempted func(SourceState)
+
 	broker   *auth.Broker     // of the tokens of sources; Open makes it
 	instance string           // the gateway's name in handshakes; Open makes it
 	nursery  *mcptool.Nursery // if the process adopts; Open makes it
@@ -303,7 +307,12 @@ func (g *Gateway) admit(next tools.Invoker) tools.Invoker {
 // serve until an attempt succeeds.
 func (g *Gateway) start(spec sourceSpec, before *source) *source {
 	s := &source{spec: spec, cat: g.cat, log: g.log, timeout: g.timeout, retire: g.retire, before: before}
-	s.swapped = func() { g.attempted(s) }
+	s.swapped = func() {
+		g.attempted(s)
+		if g.opts.Attempted != nil {
+			g.opts.Attempted(s.status())
+		}
+	}
 	s.begin()
 	return s
 }

@@ -294,6 +294,7 @@ func (s *source) succeeded(ch tools.Changes, unmatched []string) {
 	before := s.before
 	s.before, s.served = nil, true
 	s.state.State, s.state.Error, s.state.ErrorClass, s.state.Refused = SourceReady, "", "", refused
+	s.state.Failures = 0
 	s.state.Tools = len(ch.Added) + len(ch.Updated) + ch.Unchanged
 	news := !slices.Equal(s.state.Unmatched, unmatched)
 	s.state.Unmatched = unmatched
@@ -337,6 +338,7 @@ func (s *source) failed(err error) {
 	s.mu.Lock()
 	again := s.state.Error == why
 	s.state.State, s.state.Error, s.state.ErrorClass = SourceDown, why, tools.ClassifyError(err, false)
+	s.state.Failures++
 	before := s.before
 	s.mu.Unlock()
 	switch {

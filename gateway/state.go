@@ -27,6 +27,8 @@ type SourceState struct {
 	Error string `json:"error,omitempty"`
 	// ErrorClass is the kind of that failure, or empty.
 	ErrorClass tools.ErrorClass `json:"error_class,omitempty"`
+	// Failures counts the attempts in a row that failed.
+	Failures int `json:"-"`
 	// AuthorizationURL is where the local caller can authorize, in a browser,
 	// what the source needs; empty when it needs nothing.
 	AuthorizationURL string `json:"authorization_url,omitempty"`

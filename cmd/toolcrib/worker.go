@@ -144,6 +144,9 @@ func (f *workerFlags) readKey() error {
 
 // configuration is of what is served.
 func (f *workerFlags) configuration(args []string) (*gateway.Config, error) {
+	if err := runnable(args); err != nil {
+		return nil, err
+	}
 	if f.config != "" {
 		cfg, err := gateway.Load(f.config)
 		if err == nil && cfg.Workers != nil {
@@ -181,7 +184,14 @@ func (a *app) work(ctx context.Context, f *workerFlags, args []string) error {
 	}
 	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	g, err := gateway.Open(ctx, cfg, &gateway.Options{Logger: logger, Version: buildVersion(), Adopts: true})
+	ctx, give := context.WithCancelCause(ctx)
+	defer give(nil)
+	opts := &gateway.Options{Logger: logger, Version: buildVersion(), Adopts: true}
+	if len(args) > 0 {
+		up := &upstart{name: args[0], logger: logger, give: give}
+		opts.Attempted = up.attempted
+	}
+	g, err := gateway.Open(ctx, cfg, opts)
 	if err != nil {
 		return err
 	}
@@ -189,6 +199,9 @@ func (a *app) work(ctx context.Context, f *workerFlags, args []string) error {
 	if err == nil {
 		w := &worker{app: a, flags: f, gateway: g, client: client, logger: logger}
 		err = errors.Join(w.run(ctx), client.Close())
+	}
+	if never, ok := errors.AsType[*neverUpError](context.Cause(ctx)); ok {
+		err = never
 	}
 	end, cancel := context.WithTimeout(context.WithoutCancel(ctx), drainLimit)
 	defer cancel()
