@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"net"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,6 +49,7 @@ type workers struct {
 	login    *connect.Options // to it
 	options  *registry.Options
 	records  store.Records
+	joins    bool // for a few calls; see Options.Joins
 
 	streams string             // the folder of the server in this process, or of one that joins it
 	server  *natsserver.Server // nil when the backend is elsewhere or in another process
@@ -63,7 +66,7 @@ func (g *Gateway) openWorkers() error {
 	if !c.wanted() {
 		return nil
 	}
-	w := &workers{settings: c, records: g.store, release: func() error { return nil }}
+	w := &workers{settings: c, records: g.store, joins: g.opts.Joins, release: func() error { return nil }}
 	g.workers = w
 	dir := g.dataDir()
 	if dir == "" && !g.opts.Joins {
@@ -169,8 +172,17 @@ func (w *workers) open(*slog.Logger) (tools.ToolProvider, error) {
 	return s, nil
 }
 
+// joinTime bounds how long a program that makes a few calls and ends looks for
+// the backend.
+const joinTime = 5 * time.Second
+
 // connect makes a client of the backend.
 func (w *workers) connect(ctx context.Context) (stream.Client, error) {
+	if w.joins {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, joinTime)
+		defer cancel()
+	}
 	switch {
 	case w.address != "":
 		return connect.Client(ctx, w.address, w.login)
@@ -190,14 +202,32 @@ func (w *workers) join(ctx context.Context) (stream.Client, error) {
 	if w.streams != "" {
 		address, _ = os.ReadFile(filepath.Join(w.streams, addressFile)) // who serves there has written it
 	}
-	if len(address) == 0 {
-		return nil, errors.New("no process serves this configuration, whose stream server could be joined")
+	if !answers(ctx, string(address)) {
+		return nil, errUnserved
 	}
 	login := *w.login
 	if login.Token == "" {
 		login.TokenFile = filepath.Join(w.streams, natsserver.TokenFile)
 	}
 	return connect.Client(ctx, string(address), &login)
+}
+
+// errUnserved says why the tools of workers are not there.
+var errUnserved = errors.New("workers are reached through a program that serves this configuration, and none does now: start 'toolcrib serve' with it")
+
+// answers reports whether something listens at the URL that a stream server left
+// behind when it started.
+func answers(ctx context.Context, address string) bool {
+	at, err := url.Parse(address)
+	if err != nil || at.Host == "" {
+		return false
+	}
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", at.Host)
+	if err != nil {
+		return false
+	}
+	_ = conn.Close()
+	return true
 }
 
 // registry returns the registry of now, or nil while the backend was not reached.
@@ -343,6 +373,9 @@ func (g *Gateway) apiWorkers(ctx context.Context) []registry.ToolsetState {
 // apiForgetWorkers removes a toolset that no worker serves, for who operates the
 // gateway.
 func (g *Gateway) apiForgetWorkers(ctx context.Context, name string) error {
+	if operates(ctx) && g.workers != nil && g.workers.registry() == nil {
+		return &api.Error{Code: api.CodeInternal, Message: "the stream server of the workers is not reached", Class: tools.ErrClassTransient, Retryable: true}
+	}
 	list := g.Workers()
 	at := slices.IndexFunc(list, func(t registry.ToolsetState) bool { return t.Name == name })
 	switch {

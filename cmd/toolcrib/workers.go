@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/toolcrib/toolcrib/gateway"
 	"github.com/toolcrib/toolcrib/registry"
 )
 
@@ -70,11 +71,14 @@ func (a *app) workers(s *session, o *output) error {
 	if err != nil {
 		return s.failure(err)
 	}
+	unreached := len(resp.Toolsets) == 0 && a.warnOfUnreached(s)
 	if o.json() {
 		return writeJSON(a.out, resp)
 	}
 	if len(resp.Toolsets) == 0 {
-		fmt.Fprintln(a.errOut, "toolcrib: no workers have served a toolset yet")
+		if !unreached {
+			fmt.Fprintln(a.errOut, "toolcrib: no workers have served a toolset yet")
+		}
 		return nil
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
@@ -88,6 +92,23 @@ func (a *app) workers(s *session, o *output) error {
 		}
 	}
 	return w.Flush()
+}
+
+// warnOfUnreached says why workers cannot be listed, and reports whether there is
+// a reason.
+func (a *app) warnOfUnreached(s *session) bool {
+	resp, err := s.Sources(s.ctx)
+	if err != nil {
+		return false
+	}
+	for i := range resp.Sources {
+		row := &resp.Sources[i]
+		if row.Kind == "workers" && row.State == string(gateway.SourceDown) {
+			a.warnOfState(row)
+			return true
+		}
+	}
+	return false
 }
 
 func writeWorker(w *tabwriter.Writer, t *registry.ToolsetState, one *registry.WorkerState) {
