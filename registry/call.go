@@ -290,6 +290,13 @@ func (r *record) verdict(by *Claim) (v Verdict, held string) {
 	return VerdictHeld, r.Instance
 }
 
+// token returns the token of the message that asks for the call.
+func (c *call) token() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rec.Token
+}
+
 // view returns how far the call is.
 func (c *call) view() (s state, instance string, deadline time.Time) {
 	c.mu.Lock()

@@ -118,6 +118,9 @@ const (
 // Cancel names a call whose caller went away.
 type Cancel struct {
 	ToolUseID string `json:"tool_use_id"`
+	// Token is that of the Route of the message which the caller gave up. Empty
+	// means every call of the id.
+	Token string `json:"token,omitzero"`
 }
 
 // Probe names calls. In a question, Inbox is whose notes take the answer.
@@ -185,4 +188,10 @@ const (
 	DefaultRetention      = 24 * time.Hour
 	DefaultMaxCallTime    = time.Hour
 	DefaultMaxOutstanding = 10_000
+)
+
+// The bounds of Options.PingInterval.
+const (
+	MinPingInterval = 10 * time.Millisecond
+	maxPingInterval = 24 * time.Hour
 )

@@ -341,7 +341,7 @@ func (r *Registry) abandon(ctx context.Context, c *call) error {
 
 // cancel tells the toolset's workers that nobody waits for the call.
 func (r *Registry) cancel(ctx context.Context, c *call) {
-	payload, err := json.Marshal(Cancel{ToolUseID: c.id})
+	payload, err := json.Marshal(Cancel{ToolUseID: c.id, Token: c.token()})
 	if err == nil {
 		ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer stop()

@@ -46,8 +46,8 @@ func (w *worker) hearCancel(m stream.Message) {
 		return
 	}
 	var c registry.Cancel
-	if json.Unmarshal(m.Payload, &c) == nil && c.ToolUseID != "" {
-		w.drop(c.ToolUseID)
+	if json.Unmarshal(m.Payload, &c) == nil && c.ToolUseID != "" && max(len(c.ToolUseID), len(c.Token)) <= registry.MaxIDBytes {
+		w.drop(&c)
 	}
 }
 
@@ -59,12 +59,16 @@ func (w *worker) tellHeld(m stream.Message) {
 	}
 	held := registry.Probe{}
 	w.mu.Lock()
+	mine := make(map[string]bool, len(w.held))
+	for _, j := range w.held {
+		mine[j.msg.ToolUseID] = true
+	}
+	w.mu.Unlock()
 	for _, id := range asked.ToolUseIDs {
-		if w.held[id] != nil {
+		if mine[id] {
 			held.ToolUseIDs = append(held.ToolUseIDs, id)
 		}
 	}
-	w.mu.Unlock()
 	if len(held.ToolUseIDs) == 0 {
 		return
 	}

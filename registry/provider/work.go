@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"runtime/debug"
@@ -20,6 +21,7 @@ import (
 // job is a call that this worker has.
 type job struct {
 	msg    registry.ToolCallMessage
+	key    string          // see keyOf
 	ctx    context.Context // ends at the deadline and when the caller goes away
 	cancel context.CancelFunc
 	out    *emitter
@@ -73,16 +75,17 @@ func (w *worker) take(e stream.Event) {
 
 // accept queues a call, or answers why not.
 func (w *worker) accept(e stream.Event, m registry.ToolCallMessage) {
-	if w.again(e, m.ToolUseID) {
+	j := w.newJob(e, m)
+	if w.again(e, j) {
+		j.cancel()
 		return
 	}
-	j := w.newJob(e, m)
 	if refusal := w.refusal(j); refusal != nil {
 		w.tasks.Go(func() { w.refuse(j, refusal) })
 		return
 	}
 	w.mu.Lock()
-	w.held[m.ToolUseID] = j
+	w.held[j.key] = j
 	w.mu.Unlock()
 	select {
 	case w.queue <- j:
@@ -107,11 +110,11 @@ func (w *worker) paced(d time.Duration) {
 	w.pace.Store(old + (int64(d)-old)/8)
 }
 
-// again reports whether the worker has the call already, and keeps the new lease
-// with it.
-func (w *worker) again(e stream.Event, id string) bool {
+// again reports whether the worker has the call of next already, and keeps the
+// new lease with it.
+func (w *worker) again(e stream.Event, next *job) bool {
 	w.mu.Lock()
-	j := w.held[id]
+	j := w.held[next.key]
 	w.mu.Unlock()
 	if j == nil {
 		return false
@@ -120,8 +123,24 @@ func (w *worker) again(e stream.Event, id string) bool {
 	return true
 }
 
+// keyOf tells calls apart: those of registries by their tokens, which are new for
+// each caller that asks, and others by all that they say. An id alone may be that
+// of another call, or of the same one whose first caller went away.
+func keyOf(m *registry.ToolCallMessage) string {
+	if m.Route != nil && m.Route.Token != "" {
+		return tokenKey(m.ToolUseID, m.Route.Token)
+	}
+	h := sha256.New()
+	for _, part := range []string{m.Tool, m.ReplyTo, string(m.Payload)} {
+		fmt.Fprintf(h, "%d:%s", len(part), part)
+	}
+	return tokenKey(m.ToolUseID, "\x00"+string(h.Sum(nil)))
+}
+
+func tokenKey(id, token string) string { return id + "\x00" + token }
+
 func (w *worker) newJob(e stream.Event, m registry.ToolCallMessage) *job {
-	j := &job{msg: m, leases: []stream.Event{e}}
+	j := &job{msg: m, key: keyOf(&m), leases: []stream.Event{e}}
 	ctx := w.work
 	if !m.Deadline.IsZero() {
 		j.ctx, j.cancel = context.WithDeadline(ctx, m.Deadline)
@@ -139,7 +158,7 @@ func (w *worker) refusal(j *job) *registry.ToolError {
 	if !m.Deadline.IsZero() && !time.Now().Before(m.Deadline) {
 		return &registry.ToolError{Code: registry.CodeExpired, NotDelivered: true, Message: "its time was over before a worker ran it"}
 	}
-	if w.wasCancelled(m.ToolUseID) {
+	if w.wasCancelled(j) {
 		return &registry.ToolError{Code: registry.CodeCancelled, NotDelivered: true, Message: "its caller went away before a worker ran it"}
 	}
 	if m.Contract == "" || w.prints == nil {
@@ -160,17 +179,30 @@ func (w *worker) refuse(j *job, e *registry.ToolError) {
 	w.answer(j, registry.ToolResultMessage{Error: e})
 }
 
-// runQueue runs one call after the other.
+// runQueue runs one call after the other. When a handler ends its goroutine
+// (runtime.Goexit), another takes its place.
 func (w *worker) runQueue() {
+	whole := false
+	defer func() {
+		if !whole {
+			w.log.Error("a tool ended the goroutine that it ran on")
+			w.pool.Go(w.runQueue)
+		}
+	}()
 	for j := range w.queue {
 		if w.draining.Load() {
 			w.release(j, 0)
 			continue
 		}
-		w.running.Add(1)
-		w.run(j)
-		w.running.Add(-1)
+		w.runCounted(j)
 	}
+	whole = true
+}
+
+func (w *worker) runCounted(j *job) {
+	w.running.Add(1)
+	defer w.running.Add(-1)
+	w.run(j)
 }
 
 // giveBack empties the queue for other workers.
@@ -199,8 +231,8 @@ func (w *worker) release(j *job, delay time.Duration) {
 func (w *worker) forget(j *job) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.held[j.msg.ToolUseID] == j {
-		delete(w.held, j.msg.ToolUseID)
+	if w.held[j.key] == j {
+		delete(w.held, j.key)
 	}
 }
 
@@ -215,12 +247,17 @@ func (w *worker) run(j *job) {
 		return
 	}
 	began := time.Now()
-	res := w.handle(j)
-	w.paced(time.Since(began))
-	w.tasks.Go(func() {
-		defer j.cancel()
-		w.answer(j, res)
-	})
+	// This stands when the handler ends its goroutine.
+	res := registry.ToolResultMessage{Error: &registry.ToolError{Code: registry.CodeExecutionFailed, Class: "permanent",
+		Message: "the tool ended without an answer"}}
+	defer func() {
+		w.paced(time.Since(began))
+		w.tasks.Go(func() {
+			defer j.cancel()
+			w.answer(j, res)
+		})
+	}()
+	res = w.handle(j)
 }
 
 // handle has the handler run the call.
@@ -263,10 +300,13 @@ func (w *worker) fault(j *job, err error) *registry.ToolError {
 }
 
 // wasCancelled reports whether the call's caller is known to have gone away.
-func (w *worker) wasCancelled(id string) bool {
+func (w *worker) wasCancelled(j *job) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, gone := w.cancelled[id]
+	_, gone := w.cancelled[j.key]
+	if !gone {
+		_, gone = w.cancelled[tokenKey(j.msg.ToolUseID, "")] // whoever asked for it
+	}
 	return gone
 }
 
@@ -277,8 +317,9 @@ const (
 	cancelledFor = 10 * time.Minute
 )
 
-// drop ends a call whose caller went away, or remembers not to begin it.
-func (w *worker) drop(id string) {
+// drop ends a call whose caller went away, or remembers not to begin it. Another
+// caller that asks for the call of the same id is not meant.
+func (w *worker) drop(c *registry.Cancel) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	now := time.Now().Unix()
@@ -289,9 +330,11 @@ func (w *worker) drop(id string) {
 			}
 		}
 	}
-	w.cancelled[id] = now + int64(cancelledFor/time.Second)
-	if j := w.held[id]; j != nil {
-		j.cancel()
+	w.cancelled[tokenKey(c.ToolUseID, c.Token)] = now + int64(cancelledFor/time.Second)
+	for _, j := range w.held {
+		if j.msg.ToolUseID == c.ToolUseID && (c.Token == "" || j.key == tokenKey(c.ToolUseID, c.Token)) {
+			j.cancel()
+		}
 	}
 }
 
