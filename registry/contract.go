@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/go-json-experiment/json/jsontext"
 
@@ -187,7 +186,7 @@ func (t *ToolSpec) tool(toolset string) tools.Tool {
 	out := tools.Tool{
 		Name: t.Name, Title: t.Title, Description: t.Description, ArgsSchema: t.ArgsSchema,
 		SideEffects: t.SideEffects, Safety: t.Safety.safety(), Tags: t.Tags, AuthScopes: t.AuthScopes, Tenants: t.Tenants,
-		CostHint: t.CostHint, LatencyHint: time.Duration(t.LatencyMS) * time.Millisecond, SafetyNotes: t.SafetyNotes,
+		CostHint: t.CostHint, LatencyHint: milliseconds(t.LatencyMS), SafetyNotes: t.SafetyNotes,
 		Loading: t.Loading, Examples: t.examples(), HandlesMIME: t.HandlesMIME, Namespace: t.Namespace, Category: t.Category,
 		Version: t.Version, Exclusive: t.Exclusive, Definition: t.Definition, Kind: t.Kind, SourceName: t.SourceName,
 		Policy: t.Policy.policy(), Transport: tools.TransportWorker, Source: SourceID,
@@ -289,8 +288,8 @@ func (s *PolicySpec) policy() tools.ToolPolicy {
 	if s == nil {
 		return tools.ToolPolicy{}
 	}
-	p := tools.ToolPolicy{TimeoutMS: s.TimeoutMS, MaxRetries: s.MaxRetries, BackoffBase: time.Duration(s.BackoffBaseMS) * time.Millisecond,
-		BackoffMult: s.BackoffMult, BackoffMax: time.Duration(s.BackoffMaxMS) * time.Millisecond, Jitter: s.Jitter, Validate: s.Validate}
+	p := tools.ToolPolicy{TimeoutMS: s.TimeoutMS, MaxRetries: s.MaxRetries, BackoffBase: milliseconds(s.BackoffBaseMS),
+		BackoffMult: s.BackoffMult, BackoffMax: milliseconds(s.BackoffMaxMS), Jitter: s.Jitter, Validate: s.Validate}
 	if s.RetryOn != nil {
 		p.RetryOn = *s.RetryOn
 	}

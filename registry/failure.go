@@ -31,11 +31,11 @@ func codeMeaning(code string) (class tools.ErrorClass, sentinel error) {
 // with an error.
 func (e *ToolError) failure() *tools.Error {
 	class, code := codeMeaning(e.Code)
-	if e.Class != "" {
+	if knownClass(e.Class) {
 		class = e.Class
 	}
 	out := &tools.Error{Code: code, Class: class, Delivery: tools.Answered, OutcomeUnknown: e.OutcomeUnknown,
-		RetryAfter: time.Duration(e.RetryAfterMS) * time.Millisecond, Message: e.message()}
+		RetryAfter: max(milliseconds(e.RetryAfterMS), 0), Message: e.message()}
 	out.Retryable = class != tools.ErrClassPermanent || e.Code == CodeStaleContract
 	switch {
 	case e.NotDelivered:
@@ -44,6 +44,21 @@ func (e *ToolError) failure() *tools.Error {
 		out.Delivery = tools.DeliveryUnknown
 	}
 	return out
+}
+
+// milliseconds returns a time that a worker gives, as far as it is not beyond all
+// measure.
+func milliseconds(ms int64) time.Duration {
+	const most = 365 * 24 * time.Hour
+	return time.Duration(min(max(ms, -most.Milliseconds()), most.Milliseconds())) * time.Millisecond
+}
+
+func knownClass(c tools.ErrorClass) bool {
+	switch c {
+	case tools.ErrClassTransient, tools.ErrClassTimeout, tools.ErrClass5xx, tools.ErrClassPermanent:
+		return true
+	}
+	return false
 }
 
 // message is the explanation with what is wrong in which argument.

@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/toolcrib/toolcrib/registry/stream"
@@ -13,7 +14,7 @@ import (
 func (r *Registry) settleRequest(ctx context.Context, m stream.Message) stream.Message {
 	if m.Name == MessageClaim {
 		var c Claim
-		if decode(m.Payload, &c) != nil {
+		if decode(m.Payload, &c) != nil || c.check() != nil {
 			return stream.Message{Name: string(VerdictOver)}
 		}
 		return stream.Message{Name: string(r.claimed(ctx, &c))}
@@ -28,6 +29,16 @@ func (r *Registry) settleRequest(ctx context.Context, m stream.Message) stream.M
 		return stream.Message{Name: MessageRetry}
 	}
 	return stream.Message{Name: MessageOK}
+}
+
+// check refuses ids that no call, worker or tenant has.
+func (c *Claim) check() error {
+	for _, id := range []string{c.Instance, c.Token, c.TenantID} {
+		if len(id) > MaxIDBytes {
+			return fmt.Errorf("%w: an id of a claim has %d bytes; at most %d are allowed", ErrInvalid, len(id), MaxIDBytes)
+		}
+	}
+	return checkToolUseID(c.ToolUseID)
 }
 
 // claimed decides about a claim. A worker that another is said to have taken a
@@ -139,12 +150,16 @@ func (r *Registry) take(ctx context.Context, res *ToolResultMessage) error {
 	if c == nil {
 		return nil
 	}
-	if c.wait && res.Error != nil && res.Error.Code == CodeOverloaded {
+	if c.token() == receipt.Token {
+		r.awaitNotes(ctx, c, receipt.Notes)
+	}
+	if again, err := c.noRoom(ctx, &r.ledger, res, &receipt); err != nil {
+		return err
+	} else if again {
 		r.publishOverloaded(c, res.Error.RetryAfterMS)
-		r.later(c, time.Duration(res.Error.RetryAfterMS)*time.Millisecond)
+		r.later(c, milliseconds(res.Error.RetryAfterMS))
 		return nil
 	}
-	r.awaitNotes(ctx, c, receipt.Notes)
 	foreign := false
 	err = c.surely(ctx, &r.ledger, func(rec *record) bool {
 		foreign = rec.Token != receipt.Token || rec.State == stateClaimed && rec.Instance != receipt.Instance
@@ -164,6 +179,20 @@ func (r *Registry) take(ctx context.Context, res *ToolResultMessage) error {
 		r.discard(c)
 	}
 	return err
+}
+
+// noRoom reports whether a worker had no room for the call, whose caller waits
+// for one that has. A tool that has run and says that it is overloaded gives the
+// call its answer like any other.
+func (c *call) noRoom(ctx context.Context, l *ledger, res *ToolResultMessage, by *Receipt) (again bool, err error) {
+	if !c.wait || res.Error == nil || res.Error.Code != CodeOverloaded || !res.Error.NotDelivered {
+		return false, nil
+	}
+	err = c.surely(ctx, l, func(rec *record) bool {
+		again = rec.Token == by.Token && rec.State == stateAccepted
+		return false
+	})
+	return again, err
 }
 
 // later sends a call again that a worker had no room for, and whose caller

@@ -303,8 +303,34 @@ func (m *ToolCallMessage) checkCall() error {
 			}
 		}
 	}
-	if m.Route != nil && m.Route.Inbox == "" {
+	if m.ReplyTo != "" {
+		if err := checkName("reply_to", m.ReplyTo); err != nil {
+			return err
+		}
+	}
+	if m.Route != nil {
+		return m.Route.check()
+	}
+	return nil
+}
+
+func (r *Route) check() error {
+	if r.Inbox == "" {
 		return fmt.Errorf("%w: the route has no inbox", ErrInvalid)
+	}
+	if len(r.Token) > MaxIDBytes {
+		return fmt.Errorf("%w: the token of the route has %d bytes; at most %d are allowed", ErrInvalid, len(r.Token), MaxIDBytes)
+	}
+	if err := checkName("inbox of the route", NotesSubject(r.Inbox)); err != nil || r.Shared == "" {
+		return err
+	}
+	return checkName("shared subject of the route", r.Shared)
+}
+
+// checkName returns ErrInvalid for what can be the name of no stream or subject.
+func checkName(what, name string) error {
+	if err := stream.CheckName(what, name); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return nil
 }
@@ -322,6 +348,13 @@ func DecodeResult(data []byte) (ToolResultMessage, error) {
 	var m ToolResultMessage
 	if err := decode(data, &m); err != nil {
 		return m, err
+	}
+	if r := m.Receipt; r != nil {
+		for _, id := range []string{r.Instance, r.Token, r.TenantID} {
+			if len(id) > MaxIDBytes {
+				return m, fmt.Errorf("%w: an id of the receipt has %d bytes; at most %d are allowed", ErrInvalid, len(id), MaxIDBytes)
+			}
+		}
 	}
 	return m, checkToolUseID(m.ToolUseID)
 }

@@ -65,6 +65,9 @@ func (r *Registry) unconfirmed(m stream.Message) {
 	if c := r.known(res.ToolUseID); c == nil || c.recorded {
 		return // its caller went away, or it must be confirmed
 	}
+	if res.Receipt != nil {
+		res.Receipt.Notes = 0 // they came the same way, before it
+	}
 	if err := r.take(r.ctx, &res); err != nil {
 		r.log.Error("a result cannot be taken", "call", res.ToolUseID, "error", err)
 	}

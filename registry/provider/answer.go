@@ -100,7 +100,10 @@ func (w *worker) answer(j *job, res registry.ToolResultMessage) {
 	payload := w.encode(j, res)
 	if err := w.deliver(&j.msg, payload); err != nil {
 		w.log.Error("an answer cannot be delivered", "call", j.msg.ToolUseID, "error", err)
-		return
+		if w.work.Err() != nil {
+			return // the call goes back when its lease ends
+		}
+		w.keepDead(j.leases[0])
 	}
 	w.settle(j)
 }
@@ -143,13 +146,20 @@ func (w *worker) deliver(m *registry.ToolCallMessage, payload []byte) error {
 	return w.leaveOnStream(w.work, m, message)
 }
 
+// roomTime is how long an answer waits for room on a stream that only its caller
+// reads. Registries read theirs, and their calls wait as long as it takes.
+const roomTime = 5 * time.Second
+
 // leaveOnStream adds an event to the stream that takes a call's answer, and tries
 // again while the backend is away.
 func (w *worker) leaveOnStream(ctx context.Context, m *registry.ToolCallMessage, message stream.Message) error {
-	pause := 100 * time.Millisecond
+	pause, began := 100*time.Millisecond, time.Now()
 	for {
 		err := w.addReply(ctx, m, message)
 		if err == nil || ctx.Err() != nil || errors.Is(err, stream.ErrTooLarge) || errors.Is(err, stream.ErrInvalid) || errors.Is(err, stream.ErrClosed) {
+			return err
+		}
+		if m.Route == nil && errors.Is(err, stream.ErrFull) && time.Since(began) > roomTime {
 			return err
 		}
 		timer := time.NewTimer(pause)
@@ -214,6 +224,19 @@ func (w *worker) dead(_ context.Context, e stream.Event) error {
 
 // bury keeps an event on the toolset's stream of dead letters and answers it.
 func (w *worker) bury(e stream.Event, m registry.ToolCallMessage, why *registry.ToolError) {
+	w.keepDead(e)
+	if m.ToolUseID == "" || len(m.ToolUseID) > registry.MaxToolUseIDBytes || m.Type == registry.TypePing {
+		return
+	}
+	j := w.newJob(e, m)
+	defer j.cancel()
+	if err := w.deliver(&j.msg, w.encode(j, registry.ToolResultMessage{Error: why})); err != nil {
+		w.log.Error("the caller of a dead letter cannot be told", "call", m.ToolUseID, "error", err)
+	}
+}
+
+// keepDead puts an event on the toolset's stream of dead letters.
+func (w *worker) keepDead(e stream.Event) {
 	ctx, cancel := w.brief()
 	defer cancel()
 	s, err := w.client.Stream(ctx, registry.DeadStream(w.toolset), &stream.Options{MaxEvents: maxDead})
@@ -222,14 +245,6 @@ func (w *worker) bury(e stream.Event, m registry.ToolCallMessage, why *registry.
 	}
 	if err != nil {
 		w.log.Error("a dead letter cannot be kept", "event", e.ID, "error", err)
-	}
-	if m.ToolUseID == "" || len(m.ToolUseID) > registry.MaxToolUseIDBytes || m.Type == registry.TypePing {
-		return
-	}
-	j := w.newJob(e, m)
-	defer j.cancel()
-	if err := w.deliver(&j.msg, w.encode(j, registry.ToolResultMessage{Error: why})); err != nil {
-		w.log.Error("the caller of a dead letter cannot be told", "call", m.ToolUseID, "error", err)
 	}
 }
 
