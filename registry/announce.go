@@ -65,8 +65,14 @@ func (a *Announcement) check() error {
 	if err := checkID("instance", a.Instance); err != nil {
 		return err
 	}
-	if err := stream.CheckName("instance", InstanceSubject(a.Toolset, a.Instance)); err != nil {
+	if err := checkName("instance", InstanceSubject(a.Toolset, a.Instance)); err != nil {
 		return err
+	}
+	if max(len(a.Version), len(a.Host)) > MaxIDBytes {
+		return fmt.Errorf("%w: version and host have at most %d bytes", ErrInvalid, MaxIDBytes)
+	}
+	if a.Concurrency < 0 || a.Queue < 0 {
+		return fmt.Errorf("%w: concurrency and queue may not be negative", ErrInvalid)
 	}
 	if a.Contract == nil {
 		return nil
@@ -97,7 +103,8 @@ func (r *Registry) agree(ctx context.Context, a *Announcement, grant Grant) (*to
 	if err != nil {
 		return nil, err
 	}
-	agreed := agreement{Contract: *a.Contract, Fingerprint: fp, Revision: 1, Grant: grant, Since: time.Now()}
+	now := time.Now()
+	agreed := agreement{Contract: *a.Contract, Fingerprint: fp, Revision: 1, Grant: grant, Since: now, Founded: now}
 	if err := r.keepToolset(ctx, a.Toolset, agreed); err != nil {
 		return nil, err
 	}
@@ -173,7 +180,7 @@ func (a agreement) replacedBy(c Contract, fingerprint string) agreement {
 	retired[a.Fingerprint] = true
 	delete(retired, fingerprint)
 	return agreement{Contract: c, Fingerprint: fingerprint, Revision: a.Revision + 1, Grant: a.Grant, Retired: retired, Since: time.Now(),
-		Unnamed: a.Unnamed}
+		Founded: a.founded(), Unnamed: a.Unnamed}
 }
 
 // join lets a worker of the contract of now serve, and begins the change to

@@ -2,7 +2,10 @@ package registry
 
 import (
 	"fmt"
+	"strings"
 	"time"
+
+	"github.com/toolcrib/toolcrib/registry/stream"
 )
 
 // MaxToolsetBytes bounds a toolset's name.
@@ -52,6 +55,18 @@ func shared(namespace, what string) string {
 
 // DefaultNamespace is the namespace of registries and workers that name none.
 const DefaultNamespace = "default"
+
+// CheckNamespace returns ErrInvalid for what cannot be a namespace.
+func CheckNamespace(name string) error {
+	// A process of the namespace has the longest name that is made of it.
+	if err := stream.CheckName("namespace", NotesSubject(shared(name, "process:"+strings.Repeat("x", processBytes)))); err != nil {
+		return fmt.Errorf("%w: the namespace %.40q is too long, or not text: %w", ErrInvalid, name, err)
+	}
+	return nil
+}
+
+// processBytes is the length of the id of a process.
+const processBytes = 26
 
 // CheckToolset returns ErrInvalid for what cannot be a toolset's name.
 func CheckToolset(name string) error {

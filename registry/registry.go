@@ -74,8 +74,11 @@ func (o *Options) resolved() (Options, error) {
 	if r.MissedPings < 0 || r.MaxOutstanding < 0 {
 		return r, fmt.Errorf("%w: options MissedPings and MaxOutstanding may not be negative", ErrInvalid)
 	}
+	if _, err := r.Requests.Resolved(); err != nil {
+		return r, fmt.Errorf("%w: option Requests: %w", ErrInvalid, err)
+	}
 	r.Namespace = cmp.Or(r.Namespace, DefaultNamespace)
-	if err := stream.CheckName("namespace", AnnounceSubject(r.Namespace)); err != nil {
+	if err := CheckNamespace(r.Namespace); err != nil {
 		return r, err
 	}
 	r.Retention = cmp.Or(r.Retention, DefaultRetention)
@@ -83,7 +86,13 @@ func (o *Options) resolved() (Options, error) {
 	r.MaxOutstanding = cmp.Or(r.MaxOutstanding, DefaultMaxOutstanding)
 	r.PingInterval = cmp.Or(r.PingInterval, DefaultPingInterval)
 	r.MissedPings = cmp.Or(r.MissedPings, DefaultMissedPings)
-	r.StaleAfter = cmp.Or(r.StaleAfter, DefaultStaleAfter)
+	r.StaleAfter = cmp.Or(r.StaleAfter, max(DefaultStaleAfter, 4*min(r.PingInterval, maxPingInterval)))
+	if r.PingInterval < MinPingInterval || r.PingInterval > maxPingInterval {
+		return r, fmt.Errorf("%w: option PingInterval is %s; %s to %s are allowed", ErrInvalid, r.PingInterval, MinPingInterval, maxPingInterval)
+	}
+	if r.StaleAfter <= r.PingInterval {
+		return r, fmt.Errorf("%w: option StaleAfter is %s, and must be longer than PingInterval, which is %s", ErrInvalid, r.StaleAfter, r.PingInterval)
+	}
 	r.DrainTimeout = cmp.Or(r.DrainTimeout, DefaultDrainTimeout)
 	if r.Logger == nil {
 		r.Logger = slog.New(slog.DiscardHandler)

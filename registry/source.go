@@ -1,12 +1,14 @@
 package registry
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -48,16 +50,29 @@ func (s *Source) Discover(context.Context) ([]tools.ToolDescriptor, error) {
 	if s.closed.Load() {
 		return nil, refuse(tools.ErrClassPermanent, errClosed)
 	}
-	all := s.reg.all()
-	slices.SortFunc(all, func(a, b *toolset) int { return strings.Compare(a.name, b.name) })
 	var list []tools.ToolDescriptor
-	for _, ts := range all {
+	for _, ts := range byAge(s.reg.all()) {
 		for _, d := range ts.descriptors() {
 			d.Invoke = s.open(d.Invoke)
 			list = append(list, d)
 		}
 	}
 	return list, nil
+}
+
+// byAge sorts toolsets so that the one comes first that was there first: a catalog
+// refuses the second tool of a name, and no worker takes a tool from another.
+func byAge(list []*toolset) []*toolset {
+	founded := make(map[*toolset]time.Time, len(list))
+	for _, ts := range list {
+		ts.mu.Lock()
+		founded[ts] = ts.agreed.founded()
+		ts.mu.Unlock()
+	}
+	slices.SortFunc(list, func(a, b *toolset) int {
+		return cmp.Or(founded[a].Compare(founded[b]), strings.Compare(a.name, b.name))
+	})
+	return list
 }
 
 // open lets calls through until the source is closed.

@@ -39,8 +39,18 @@ type agreement struct {
 	Grant       Grant           `json:"grant"`
 	Retired     map[string]bool `json:"retired,omitempty"` // fingerprints that were replaced
 	Since       time.Time       `json:"since"`
+	// Founded is when the toolset was announced first. Of two toolsets with a tool
+	// of one name, the older one has it.
+	Founded time.Time `json:"founded,omitzero"`
 	// Unnamed says that workers serve it which do not announce themselves.
 	Unnamed bool `json:"unnamed,omitempty"`
+}
+
+func (a *agreement) founded() time.Time {
+	if a.Founded.IsZero() {
+		return a.Since
+	}
+	return a.Founded
 }
 
 // instance is one worker of a toolset.

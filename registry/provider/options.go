@@ -54,6 +54,12 @@ const (
 	DefaultMaxDeliveries = 10
 )
 
+// The most that two fields of Options may be.
+const (
+	MostConcurrentToolCalls = 10_000
+	MostQueuedToolCalls     = 1_000_000
+)
+
 // Options configure Serve. Pong is required; every other field has a default.
 type Options struct {
 	// SinkName names the sink that all workers of the toolset share. Empty
@@ -72,11 +78,12 @@ type Options struct {
 	Pong func(ctx context.Context, pingID string) error
 	// PongTimeout bounds Pong. Zero means two seconds.
 	PongTimeout time.Duration
-	// MaxConcurrentToolCalls bounds how many calls run at once. Zero means 4.
+	// MaxConcurrentToolCalls bounds how many calls run at once. Zero means 4, and
+	// MostConcurrentToolCalls is the most.
 	MaxConcurrentToolCalls int
 	// MaxQueuedToolCalls bounds how many more calls wait in this worker. One
 	// that finds no room is answered as overloaded. Zero means 64 times
-	// MaxConcurrentToolCalls.
+	// MaxConcurrentToolCalls, and MostQueuedToolCalls is the most.
 	MaxQueuedToolCalls int
 	// Logger is silent when nil.
 	Logger *slog.Logger
@@ -120,8 +127,24 @@ func (o Options) resolved() (Options, error) {
 	if o.SinkAckGracePeriod < 0 || o.PongTimeout < 0 || o.DrainTimeout < 0 || o.MaxConcurrentToolCalls < 0 || o.MaxQueuedToolCalls < 0 || o.MaxDeliveries < 0 {
 		return o, fmt.Errorf("provider: %w: no option may be negative", registry.ErrInvalid)
 	}
+	if o.MaxConcurrentToolCalls > MostConcurrentToolCalls || o.MaxQueuedToolCalls > MostQueuedToolCalls {
+		return o, fmt.Errorf("provider: %w: MaxConcurrentToolCalls is at most %d, and MaxQueuedToolCalls %d", registry.ErrInvalid,
+			MostConcurrentToolCalls, MostQueuedToolCalls)
+	}
+	if o.Namespace != "" {
+		if err := registry.CheckNamespace(o.Namespace); err != nil {
+			return o, fmt.Errorf("provider: %w", err)
+		}
+	}
 	o.SinkName = cmp.Or(o.SinkName, DefaultSinkName)
 	o.ResultEventType = cmp.Or(o.ResultEventType, registry.ResultEventKey)
+	switch o.ResultEventType {
+	case registry.MessageClaim, registry.MessageHeld, registry.OutputDeltaEventKey, registry.ProgressEventKey, registry.LogEventKey:
+		return o, fmt.Errorf("provider: %w: ResultEventType %q is the name of another message", registry.ErrInvalid, o.ResultEventType)
+	}
+	if err := stream.CheckName("ResultEventType", o.ResultEventType); err != nil {
+		return o, fmt.Errorf("provider: %w: %w", registry.ErrInvalid, err)
+	}
 	o.PongTimeout = cmp.Or(o.PongTimeout, DefaultPongTimeout)
 	o.MaxConcurrentToolCalls = cmp.Or(o.MaxConcurrentToolCalls, DefaultMaxConcurrentToolCalls)
 	o.MaxQueuedToolCalls = cmp.Or(o.MaxQueuedToolCalls, DefaultQueueFactor*o.MaxConcurrentToolCalls)

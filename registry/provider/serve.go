@@ -61,8 +61,8 @@ type worker struct {
 	failed   atomic.Uint64
 
 	mu        sync.Mutex
-	held      map[string]*job  // by tool_use_id
-	cancelled map[string]int64 // tool_use_ids whose callers went away, until when
+	held      map[string]*job  // by keys of calls
+	cancelled map[string]int64 // keys of calls whose callers went away, until when
 }
 
 func newWorker(client stream.Client, toolset string, handler Handler, opts Options) (*worker, error) {
@@ -98,6 +98,9 @@ func (w *worker) describe() error {
 	}
 	if err := w.contract.Check(); err != nil {
 		return err
+	}
+	if _, err := registry.Encode(w.contract); err != nil {
+		return fmt.Errorf("provider: the contract of %q holds text that is not UTF-8: %w", w.toolset, err)
 	}
 	if w.contract.Toolset != w.toolset {
 		return fmt.Errorf("provider: %w: the contract is that of toolset %q, and %q is served", registry.ErrInvalid, w.contract.Toolset, w.toolset)
