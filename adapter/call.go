@@ -26,6 +26,9 @@ type Call struct {
 	Args json.RawMessage
 	// Sent is what the model sent for arguments, malformed or not.
 	Sent json.RawMessage
+	// Cut says that the model was stopped while it wrote the call, or may have
+	// been: what was sent need not be what it meant, even if it is whole.
+	Cut bool
 	// Err is a *tools.Error when the call cannot be run: ErrToolNotFound for a
 	// tool that was not declared, ErrToolInvalidArgs for arguments that are not
 	// in the declared form. Its message is for the model.
@@ -69,7 +72,7 @@ func (d *Declarations) Calls(response json.RawMessage) ([]Call, error) {
 
 // call maps a call back.
 func (d *Declarations) call(index int, raw rawCall) Call {
-	c := Call{ID: raw.id, Index: index, Tool: raw.name, Wire: raw.name, Sent: raw.args}
+	c := Call{ID: raw.id, Index: index, Tool: raw.name, Wire: raw.name, Sent: raw.args, Cut: raw.cut}
 	at, known := d.byWire[raw.name]
 	if !known {
 		_, c.Err = d.Args(raw.name, raw.args)

@@ -161,8 +161,8 @@ func mcpResult(r *rendered) json.RawMessage {
 	if r.answer.Err != nil {
 		return encode(body)
 	}
-	if structured, err := res.JSON(); err == nil && len(res.Content) == 0 && rawjson.KindOf(structured) == rawjson.KindObject {
-		body["structuredContent"] = structured
+	if len(res.Content) == 0 && rawjson.KindOf(r.structured) == rawjson.KindObject {
+		body["structuredContent"] = r.structured
 	} else if rawjson.KindOf(res.Structured) == rawjson.KindObject {
 		body["structuredContent"] = res.Structured
 	}

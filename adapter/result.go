@@ -41,10 +41,7 @@ type Answer struct {
 func (d *Declarations) Results(ctx context.Context, answers []Answer) ([]json.RawMessage, error) {
 	list := make([]rendered, len(answers))
 	for i := range answers {
-		r, err := render(&answers[i])
-		if err != nil {
-			return nil, err
-		}
+		r := render(&answers[i])
 		if err := d.refuseHeavy(ctx, &answers[i], &r); err != nil {
 			return nil, err
 		}
@@ -90,6 +87,8 @@ type rendered struct {
 	parts   []part
 	isError bool
 	answer  *Answer
+
+	structured json.RawMessage
 }
 
 // A part of an answer is a text, or media as base64.
@@ -125,25 +124,57 @@ func (r *rendered) texts() string {
 // maxErrorText bounds what a model reads of an error, in bytes.
 const maxErrorText = 4 << 10
 
-func render(a *Answer) (rendered, error) {
-	r := rendered{call: a.Call, answer: a, isError: a.Err != nil || a.Result.IsError}
+// render returns an answer in parts. A result that is not JSON is an error that
+// says so, and takes no other answer along.
+func render(a *Answer) rendered {
+	structured, err := readable(a)
+	if err != nil {
+		a = &Answer{Call: a.Call, Err: err}
+	}
+	r := rendered{call: a.Call, answer: a, structured: structured, isError: a.Err != nil || a.Result.IsError}
 	if a.Err != nil {
 		r.parts = []part{{text: errorText(a.Err)}}
-		return r, nil
+		return r
 	}
 	for _, c := range a.Result.Content {
 		if p := partOf(c); p.isMedia() || strings.TrimSpace(p.text) != "" {
 			r.parts = append(r.parts, p) // some providers refuse a text that is blank
 		}
 	}
-	if err := r.addStructured(a); err != nil {
-		return r, err
-	}
+	r.addStructured()
 	r.addArtifacts(a.Result.Artifacts)
 	if len(r.parts) == 0 {
 		r.parts = []part{{text: "(no output)"}}
 	}
-	return r, nil
+	return r
+}
+
+// readable returns the structured result of an answer, or an error when something
+// of its result is not JSON.
+func readable(a *Answer) (json.RawMessage, error) {
+	if a.Err != nil {
+		return nil, nil
+	}
+	structured, err := a.Result.JSON()
+	if err != nil && strings.TrimSpace(a.Result.Text()) != "" {
+		structured, err = nil, nil // a text stands for it
+	}
+	ok := err == nil && isJSON(structured) && isJSON(a.Result.Wire)
+	for _, c := range a.Result.Content {
+		ok = ok && len(c.JSON) > 0 && isJSON(c.JSON)
+	}
+	if ok {
+		return structured, nil
+	}
+	return nil, &tools.Error{
+		Code: tools.ErrToolInvalidOutput, Tool: a.Call.Tool, Class: tools.ErrClassPermanent, Delivery: tools.Answered,
+		Message: "the result cannot be encoded as JSON", Err: err,
+	}
+}
+
+// isJSON reports whether v is JSON, or nothing at all.
+func isJSON(v []byte) bool {
+	return len(v) == 0 || rawjson.Valid(v)
 }
 
 func errorText(err error) string {
@@ -159,19 +190,10 @@ func errorText(err error) string {
 }
 
 // addStructured adds the structured result where no text stands for it.
-func (r *rendered) addStructured(a *Answer) error {
-	if strings.TrimSpace(r.texts()) != "" {
-		return nil
-	}
-	raw, err := a.Result.JSON()
-	if err != nil {
-		return &tools.Error{
-			Code: tools.ErrToolInvalidOutput, Tool: a.Call.Tool, Class: tools.ErrClassPermanent, Delivery: tools.Answered,
-			Message: "the result cannot be encoded as JSON", Err: err,
-		}
-	}
-	if raw == nil {
-		return nil
+func (r *rendered) addStructured() {
+	raw := r.structured
+	if len(raw) == 0 || strings.TrimSpace(r.texts()) != "" {
+		return
 	}
 	p := part{text: string(rawjson.Trim(raw))}
 	switch rawjson.KindOf(raw) {
@@ -183,7 +205,6 @@ func (r *rendered) addStructured(a *Answer) error {
 	if strings.TrimSpace(p.text) != "" {
 		r.parts = append([]part{p}, r.parts...)
 	}
-	return nil
 }
 
 // addArtifacts names the artifacts that no text mentions.

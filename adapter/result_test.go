@@ -1,6 +1,7 @@
 package adapter_test
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"strings"
@@ -146,4 +147,39 @@ func TestMalformedArgumentsAreNotReplaced(t *testing.T) {
 			}
 		}
 	}
+}
+
+// What is not JSON is an error of its own call, and nothing of any other.
+func TestResultsThatAreNotJSON(t *testing.T) {
+	circle := map[string]any{}
+	circle["it"] = circle
+	for name, bad := range map[string]tools.ToolResult{
+		"a value in a circle":   {Value: circle},
+		"beside a blank text":   {Value: circle, Content: []tools.Content{tools.TextContent(" ")}},
+		"a block":               {Content: []tools.Content{{Type: "text", JSON: json.RawMessage(`{"type`)}}},
+		"an empty block":        {Content: []tools.Content{{Type: "text"}}},
+		"the structured result": {Structured: json.RawMessage(`{"a":`)},
+		"a raw value":           {Value: json.RawMessage(`{"a":`)},
+		"the whole":             {Wire: json.RawMessage(`{`), WireKind: tools.KindTool},
+	} {
+		for _, a := range adapters(t) {
+			d := a.Declare([]tools.Tool{{Name: "t"}})
+			out, err := d.Results(t.Context(), []adapter.Answer{
+				{Call: adapter.Call{ID: "1", Tool: "t", Wire: "t"}, Result: bad},
+				{Call: adapter.Call{ID: "2", Tool: "t", Wire: "t"}, Result: tools.ToolResult{Value: "fine"}},
+			})
+			text := string(bytes.Join(raws(out), nil))
+			if err != nil || !strings.Contains(text, "cannot be encoded as JSON") || !strings.Contains(text, "fine") {
+				t.Errorf("%s for %s: %s, %v", name, a.Name(), text, err)
+			}
+		}
+	}
+}
+
+func raws(list []json.RawMessage) [][]byte {
+	out := make([][]byte, len(list))
+	for i, raw := range list {
+		out[i] = raw
+	}
+	return out
 }

@@ -7,12 +7,24 @@ import "errors"
 // the end.
 const maxChain = 100_000
 
-var errEndless = errors.New("tools: the error leads in a circle")
+var (
+	errEndless    = errors.New("tools: the error leads in a circle")
+	errSpeechless = errors.New("tools: the error panics when it is asked what it is")
+)
 
-// finite returns err, or an error in its place when what it wraps has no end.
-func finite(err error) error {
+// finite returns err, or an error in its place when what it wraps has no end, or
+// when it panics, as one that is a nil pointer may: errors are read where nothing
+// is left that a panic could be taken for.
+func finite(err error) (sound error) {
+	defer func() {
+		if recover() != nil {
+			sound = &Error{Class: ErrClassPermanent, Err: errSpeechless}
+		}
+	}()
 	left := maxChain
 	if ends(err, &left) {
+		_ = err.Error()
+		_ = errors.Is(err, errSpeechless)
 		return err
 	}
 	if e, ok := err.(*Error); ok {

@@ -82,3 +82,30 @@ func (f failing) Approve(context.Context, ApprovalRequest) (json.RawMessage, err
 }
 func (f failing) Admit(context.Context, *Tool) (func(error), error) { return nil, f.err }
 func (f failing) Redact(context.Context, *Tool, *ToolResult) error  { return f.err }
+
+// mute panics when it is asked what it is.
+type mute struct{}
+
+func (*mute) Error() string { panic("no") }
+
+// An error that panics ends the call that it comes from, wherever it comes from.
+func TestErrorThatPanics(t *testing.T) {
+	var none *mute
+	var noError *Error
+	for name, bad := range map[string]error{"mute": &mute{}, "nil": none, "nil *Error": noError, "joined": errors.Join(none), "given": &Error{Err: none}} {
+		fail := func(context.Context, json.RawMessage) (ToolResult, error) { return ToolResult{}, bad }
+		work := func(context.Context, json.RawMessage) (ToolResult, error) { return ToolResult{Value: 1}, nil }
+		for where, cat := range map[string]ToolCatalog{
+			"tool":       catalogWith(t, fail),
+			"middleware": catalogWith(t, work, WithMiddleware(func(Invoker) Invoker { return fail })),
+			"admission":  catalogWith(t, work, WithStages(Stages{Admission: failing{bad}})),
+			"approver":   catalogWith(t, work, WithStages(Stages{Safety: asking{}, Approver: failing{bad}})),
+		} {
+			_, err := Invoke(context.Background(), cat, "x", nil)
+			var e *Error
+			if !errors.As(err, &e) || e.SafeMessage() == "" {
+				t.Errorf("%s from %s: %v", name, where, err)
+			}
+		}
+	}
+}

@@ -193,7 +193,7 @@ func (b *batch) stopped(ctx context.Context) error {
 		return errBadOther
 	}
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return causeOf(ctx)
 	}
 	if full := b.turn.meter().full(); full != nil {
 		return full
@@ -201,10 +201,23 @@ func (b *batch) stopped(ctx context.Context) error {
 	return nil
 }
 
+// causeOf returns why a context ended. Whoever ended it gave the error, which may
+// be one that panics when it is asked what it is.
+func causeOf(ctx context.Context) (err error) {
+	defer func() {
+		if recover() != nil {
+			err = ctx.Err()
+		}
+	}()
+	err = context.Cause(ctx)
+	_ = err.Error()
+	return err
+}
+
 // verdict returns what Execute returns beside the results.
 func (b *batch) verdict(ctx, inner context.Context) error {
 	if ctx.Err() != nil {
-		return fmt.Errorf("turn: %w", errors.Join(ctx.Err(), context.Cause(ctx)))
+		return fmt.Errorf("turn: %w", errors.Join(ctx.Err(), causeOf(ctx)))
 	}
 	fails := b.turn.run.runner.opts.BadCalls == Fail
 	spent := ofRun(context.Cause(inner))

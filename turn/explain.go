@@ -26,32 +26,62 @@ func (p *plan) explain(ctx context.Context) string {
 	case StatusNotRun:
 		return fmt.Sprintf("%q was not run: %s.", name, why)
 	case StatusCancelled:
-		return fmt.Sprintf("%q was cancelled while it ran: %v.%s", name, context.Cause(ctx), doubt(p.result.Err))
+		return fmt.Sprintf("%q was cancelled while it ran: %v.%s", name, causeOf(ctx), doubt(p.result.Err))
 	}
 	return fmt.Sprintf("%q failed: %s.%s", name, why, doubt(p.result.Err))
 }
 
 // unknown says that there is no such tool, and which may have been meant.
 func (p *plan) unknown() string {
-	name, known, shown := p.call.Name, p.turn.Names(), p.shown
 	var b strings.Builder
-	var e *tools.Error
-	if p.turn.Has(name) && errors.As(p.result.Err, &e) { // the target of a redirect is not known
-		fmt.Fprintf(&b, "There is no tool %q that %q could call.", e.Tool, shown(name))
-		shown = func(canonical string) string { return canonical }
-		if name = e.Tool; p.turn.run.runner.opts.Select == nil {
-			known = p.turn.declared.View().Names()
-		}
+	if target, ok := p.target(); ok {
+		fmt.Fprintf(&b, "There is no tool %q that %q could call.", target, p.shown(p.call.Name))
 	} else {
-		fmt.Fprintf(&b, "There is no tool %q in this turn.", shorten(name))
+		fmt.Fprintf(&b, "There is no tool %q in this turn.", shorten(p.call.Name))
 	}
-	if known, ok := nearest.Word(name, known); ok {
-		fmt.Fprintf(&b, " Did you mean %q?", shown(known))
+	if p.turn.hints.Add(1) <= maxHints {
+		if meant, ok := p.meant(); ok {
+			fmt.Fprintf(&b, " Did you mean %q?", meant)
+		}
 	}
 	if p.turn.Has(view.SearchTool) {
 		fmt.Fprintf(&b, " More tools are found with %q, and can be called from the next turn on.", p.shown(view.SearchTool))
 	}
 	return b.String()
+}
+
+// maxHints bounds how many calls of a turn are told what they may have meant:
+// each is compared with every name there is.
+const maxHints = 64
+
+// target returns the target of a redirect that is not known, if the call was one.
+func (p *plan) target() (string, bool) {
+	var e *tools.Error
+	if p.call.Err != nil || !p.turn.Has(p.call.Name) || !errors.As(p.result.Err, &e) {
+		return "", false
+	}
+	return e.Tool, true
+}
+
+// meant returns the name, as the model knows it, that is nearest to that of a call
+// that is not known.
+func (p *plan) meant() (string, bool) {
+	known := p.turn.Names()
+	if target, ok := p.target(); ok { // which is a canonical name
+		if p.turn.run.runner.opts.Select == nil {
+			known = p.turn.declared.View().Names()
+		}
+		return nearest.Word(target, known)
+	}
+	wires := make([]string, len(known))
+	for i, name := range known {
+		wires[i] = p.shown(name)
+	}
+	if wire, ok := nearest.Word(p.call.Name, wires); ok {
+		return wire, true
+	}
+	name, ok := nearest.Word(p.call.Name, known)
+	return p.shown(name), ok
 }
 
 // reason returns what an error says, without what only programs need.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -38,6 +39,10 @@ type plan struct {
 func (p *plan) begin(ctx context.Context, t *Turn, c Call) {
 	p.turn, p.call = t, c
 	p.result.ID, p.result.Name = c.ID, c.Name
+	if !t.isFor(ctx) {
+		p.refusal = errOtherCaller
+		return
+	}
 	args := c.Args
 	if t.Has(c.Name) {
 		p.tool = t.declared.View().Ref(c.Name)
@@ -109,8 +114,8 @@ func (p *plan) dispatch(ctx context.Context, b *batch) {
 		at = context.WithoutCancel(ctx) // only to be refused
 	}
 	res, err := tools.Invoke(tools.WithEntrance(at, p.entrance(ctx)), p.turn.run.runner.cat, p.call.Name, p.call.Args)
-	returned = true
 	p.conclude(ctx, res, err)
+	returned = true
 }
 
 // entrance is how the call comes to the door: with the peer of whoever executes
@@ -180,11 +185,12 @@ func refused(why error) *tools.Error {
 
 // Why calls are not made, beside limits and the end of the context.
 var (
-	errNotHead    = errors.New("only the first call of a turn is made; call again in the next turn")
-	errBadOther   = errors.New("another call of the turn should not have been made")
-	errChanged    = errors.New("the tool has changed since it was declared; its new declaration comes with the next turn")
-	errEnded      = errors.New("the tool ended its goroutine")
-	errUnmeasured = errors.New("what it costs or concerns could not be told")
+	errOtherCaller = errors.New("the turn was begun by another caller")
+	errNotHead     = errors.New("only the first call of a turn is made; call again in the next turn")
+	errBadOther    = errors.New("another call of the turn should not have been made")
+	errChanged     = errors.New("the tool has changed since it was declared; its new declaration comes with the next turn")
+	errEnded       = errors.New("what ran for it ended its goroutine")
+	errUnmeasured  = errors.New("what it costs or concerns could not be told")
 )
 
 // conclude makes the result of the call.
@@ -197,6 +203,10 @@ func (p *plan) conclude(ctx context.Context, res tools.ToolResult, err error) {
 	if err == nil {
 		res, err = p.bounded(ctx, res)
 	}
+	if err == nil && len(p.turn.run.runner.opts.Middleware) > 0 && wellFormed(&res) != nil {
+		err = &tools.Error{Code: tools.ErrToolInvalidOutput, Tool: r.Tool, Class: tools.ErrClassPermanent, Delivery: tools.Answered,
+			Attempts: res.Attempts, Message: "the call was answered with what is not JSON"}
+	}
 	if err == nil {
 		r.Status, r.ToolResult = StatusCompleted, res
 		p.turn.meter().addBytes(size(&res))
@@ -205,12 +215,14 @@ func (p *plan) conclude(ctx context.Context, res tools.ToolResult, err error) {
 	if p.refusal != nil {
 		err = refused(p.refusal)
 	}
-	r.Status = statusOf(ctx, err)
+	if r.Status = statusOf(ctx, err); r.Status == StatusNotRun && !errors.Is(err, ErrNotRun) {
+		err = refused(causeOf(ctx))
+	}
 	if by, ok := context.Cause(ctx).(*exceeded); ok && r.Status == StatusCancelled {
 		err = fmt.Errorf("%w: %w", by, err)
 	}
 	r.Err = err
-	if p.cost > 0 && attempts(err) == 0 {
+	if p.cost > 0 && (attempts(err) == 0 || r.Status == StatusNotRun) {
 		p.turn.meter().refund(p.cost)
 	}
 	r.ToolResult = tools.ToolResult{IsError: true, CallID: p.callID, Attempts: attempts(err), Content: []tools.Content{tools.TextContent(p.explain(ctx))}}
@@ -231,11 +243,30 @@ func (p *plan) bounded(ctx context.Context, res tools.ToolResult) (out tools.Too
 	ctx, cancel := outlast(ctx, storeGrace)
 	defer cancel()
 	small, err := b.Bound(ctx, p.ran, res)
+	if err == nil {
+		err = wellFormed(&small)
+	}
 	if err != nil {
 		return res, unkept(p.ran.Name, err, res.Attempts)
 	}
 	return small, nil
 }
+
+// wellFormed returns an error when something of a result is not the JSON that it
+// has to be.
+func wellFormed(res *tools.ToolResult) error {
+	for _, c := range res.Content {
+		if !rawjson.Valid(c.JSON) {
+			return errNotJSON
+		}
+	}
+	if res.Structured != nil && !rawjson.Valid(res.Structured) || res.Wire != nil && !rawjson.Valid(res.Wire) {
+		return errNotJSON
+	}
+	return nil
+}
+
+var errNotJSON = errors.New("what was made of it is not JSON")
 
 // storeGrace is how long a result may still be stored when the turn has ended: the
 // call was made, and its result should not be lost to the end of the turn.
@@ -269,13 +300,20 @@ func attempts(err error) int {
 	return 1
 }
 
+// undelivered reports whether a call certainly did not reach its tool, although
+// an attempt was begun.
+func undelivered(err error) bool {
+	var e *tools.Error
+	return errors.As(err, &e) && e.Delivery == tools.NotDelivered
+}
+
 // statusOf tells the status of a call that gave no result.
 func statusOf(ctx context.Context, err error) Status {
 	reached := attempts(err) > 0
 	switch ended := ctx.Err() != nil && errors.Is(err, ctx.Err()); {
 	case !reached && errors.Is(err, ErrNotRun):
 		return StatusNotRun
-	case ended && reached:
+	case ended && reached && !undelivered(err):
 		return StatusCancelled
 	case ended:
 		return StatusNotRun

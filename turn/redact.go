@@ -3,8 +3,10 @@ package turn
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
+	"strings"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
@@ -25,26 +27,63 @@ func Removing(patterns ...*regexp.Regexp) Redaction {
 }
 
 // Redact returns middleware that redacts the texts in results: the strings of the
-// structured result and of content blocks, apart from encoded data. A tool's
-// Safety.Redaction names which of the redactions is used, and "" is used for
-// every tool. The result of a tool whose redaction is not among them is withheld.
-// Nothing of a result that is redacted is kept aside before.
+// structured result and of content blocks, apart from encoded data, and what the
+// error of a call that gave no result says. The keys of objects stay. A tool's
+// Safety.Redaction names which of the redactions is used, and "" is used for every
+// tool. The result of a tool whose redaction is not among them is withheld, and so
+// is why it failed. Nothing of a result that is redacted is kept aside before.
 func Redact(named map[string]Redaction) Middleware {
-	after := After(func(_ context.Context, inv *Invocation, res *tools.ToolResult) error {
-		list, err := redactions(named, inv.Tool)
-		for _, r := range list {
-			redact(res, r)
-		}
-		return err
-	})
 	return func(next Handler) Handler {
-		return after(func(ctx context.Context, inv *Invocation) (tools.ToolResult, error) {
-			if list, err := redactions(named, inv.Tool); err != nil || len(list) > 0 {
+		return func(ctx context.Context, inv *Invocation) (tools.ToolResult, error) {
+			list, unknown := redactions(named, inv.Tool)
+			if unknown != nil || len(list) > 0 {
 				tools.CallFrom(ctx).KeepWhole()
 			}
-			return next(ctx, inv)
-		})
+			res, err := next(ctx, inv)
+			switch {
+			case err != nil && unknown != nil:
+				return tools.ToolResult{}, saying(err, "why is withheld: "+unknown.Error())
+			case err != nil:
+				return tools.ToolResult{}, redactError(err, list)
+			case unknown != nil:
+				return tools.ToolResult{}, withheld(unknown)
+			}
+			for _, r := range list {
+				if err := redact(&res, r); err != nil {
+					return tools.ToolResult{}, withheld(err)
+				}
+			}
+			return res, nil
+		}
 	}
+}
+
+// redactError returns err, or one that says the same without what is redacted.
+func redactError(err error, list []Redaction) error {
+	text := err.Error()
+	if e, ok := err.(*tools.Error); ok {
+		text = e.SafeMessage()
+	}
+	clean := text
+	for _, r := range list {
+		clean = r(clean)
+	}
+	if clean == text {
+		return err
+	}
+	return saying(err, clean)
+}
+
+// saying returns err with another text. What it wraps is not part of it any more,
+// apart from what it is matched with.
+func saying(err error, text string) error {
+	e, ok := err.(*tools.Error)
+	if !ok {
+		return &tools.Error{Class: tools.ClassifyError(err, false), Message: text}
+	}
+	c := *e
+	c.Message, c.Err = text, nil
+	return &c
 }
 
 // redactions returns those that hold for a tool.
@@ -62,22 +101,28 @@ func redactions(named map[string]Redaction, tool *tools.Tool) (list []Redaction,
 	return list, nil
 }
 
-func redact(res *tools.ToolResult, r Redaction) {
+func redact(res *tools.ToolResult, r Redaction) error {
 	changed := false
 	if text, ok := res.Value.(string); ok {
 		if out := r(text); out != text {
 			res.Value, changed = out, true
 		}
 	}
-	if raw, ok := redactJSON(res.Structured, r, nil); ok {
+	raw, err := res.JSON()
+	if err != nil {
+		return errUnread
+	}
+	if raw, ok := redactJSON(raw, r, ""); ok {
 		if _, isText := res.Value.(string); !isText {
 			res.Value = json.RawMessage(raw)
 		}
-		res.Structured, changed = raw, true
+		if changed = true; res.Structured != nil {
+			res.Structured = raw
+		}
 	}
 	var content []tools.Content
 	for i, c := range res.Content {
-		raw, ok := redactJSON(c.JSON, r, opaque)
+		raw, ok := redactJSON(c.JSON, r, c.Type)
 		if !ok {
 			continue
 		}
@@ -89,20 +134,36 @@ func redact(res *tools.ToolResult, r Redaction) {
 	if content != nil {
 		res.Content = content
 	}
-	if changed {
+	if _, more := redactJSON(res.Wire, r, ""); changed || more {
 		res.Wire = nil
 	}
+	return nil
 }
 
-// opaque reports whether a member of a content block is not text.
-func opaque(key string) bool {
-	return key == "data" || key == "blob" || key == "type" || key == "mimeType"
+var errUnread = errors.New("it cannot be encoded as JSON to be redacted")
+
+// opaque reports whether a member of a content block of a type is not text.
+func opaque(block, key, text string) bool {
+	switch key {
+	case "type":
+		return block != ""
+	case "mimeType":
+		return block == "image" || block == "audio"
+	case "data", "blob":
+		return (block == "image" || block == "audio" || block == "resource") && !strings.ContainsFunc(text, notEncoded)
+	}
+	return false
+}
+
+// notEncoded reports whether base64 does not have a character.
+func notEncoded(c rune) bool {
+	return (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && !strings.ContainsRune("+/=-_\r\n", c)
 }
 
 // redactJSON redacts the strings of a well-formed JSON document that are values,
-// apart from the members that skip names, and reports whether any changed. All
-// else stays byte for byte.
-func redactJSON(doc []byte, r Redaction, skip func(key string) bool) ([]byte, bool) {
+// apart from what is opaque in a content block of the given type, and reports
+// whether any changed. All else stays byte for byte.
+func redactJSON(doc []byte, r Redaction, block string) ([]byte, bool) {
 	var out []byte
 	kept, key := 0, ""
 	for i := 0; i < len(doc); i++ {
@@ -116,7 +177,7 @@ func redactJSON(doc []byte, r Redaction, skip func(key string) bool) ([]byte, bo
 		text, _ := rawjson.Unquote(doc[i:end])
 		if at := rawjson.SkipSpace(doc, end); at < len(doc) && doc[at] == ':' {
 			key = text
-		} else if skip == nil || !skip(key) {
+		} else if !opaque(block, key, text) {
 			if clean := r(text); clean != text {
 				out = append(out, doc[kept:i]...)
 				out = rawjson.AppendQuoted(out, clean)

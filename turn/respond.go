@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"encoding/json"
+	"errors"
 
 	"github.com/toolcrib/toolcrib/adapter"
 )
@@ -22,8 +23,9 @@ func (t *Turn) Declare(a *adapter.Adapter) *adapter.Declarations { return a.Decl
 
 // Respond makes the calls in a provider's response and returns what to go on
 // with. d is what Declare gave in this turn. The error is that of a response
-// which cannot be read, of Execute, or of an adapter that lets no result through;
-// of Execute's there is an answer beside it.
+// which cannot be read, of Execute, or of an adapter that lets no result through.
+// Beside that of Execute there is an answer, and beside that of the adapter the
+// results, without messages: the calls were made.
 func (t *Turn) Respond(ctx context.Context, d *adapter.Declarations, response json.RawMessage) (Answer, error) {
 	calls, err := d.Calls(response)
 	if err != nil {
@@ -36,7 +38,7 @@ func (t *Turn) Respond(ctx context.Context, d *adapter.Declarations, response js
 	results, failed := t.execute(ctx, Calls(d, calls), func(canonical string) string { return wire(d, canonical) })
 	answers, err := d.Results(ctx, t.answers(calls, results))
 	if err != nil {
-		return Answer{}, err
+		return Answer{Results: results}, errors.Join(err, failed)
 	}
 	return Answer{Messages: append(messages, answers...), Results: results}, failed
 }
@@ -55,7 +57,7 @@ func Calls(d *adapter.Declarations, list []adapter.Call) []Call {
 	out := make([]Call, len(list))
 	for i, c := range list {
 		out[i] = Call{ID: c.ID, Name: c.Tool, Args: c.Args, Err: c.Err}
-		if c.Err != nil {
+		if c.Err != nil && !c.Cut { // what was cut is not mended
 			out[i].Args = c.Sent
 			out[i].Read = func(args json.RawMessage) (json.RawMessage, error) { return d.Args(c.Wire, args) }
 		}

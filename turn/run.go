@@ -3,6 +3,7 @@ package turn
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -122,9 +123,10 @@ const (
 )
 
 // eventID returns the id under which the door tells of a call: the provider's,
-// where no other call of the run has it, else none, so that the door makes one.
+// where it is printable and no other call of the run has it, else none, so that
+// the door makes one.
 func (r *Run) eventID(id string) string {
-	if id == "" || len(id) > maxID {
+	if id == "" || len(id) > maxID || strings.ContainsFunc(id, func(c rune) bool { return c <= ' ' || c > '~' }) {
 		return ""
 	}
 	r.mu.Lock()

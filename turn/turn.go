@@ -6,7 +6,9 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 
+	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/view"
 )
@@ -16,9 +18,12 @@ import (
 type Turn struct {
 	run      *Run
 	declared view.Declared
-	native   bool // deferred tools are declared for the provider's own search
+	caller   identity.Identity // to whom it is declared
+	native   bool              // deferred tools are declared for the provider's own search
 	// dropped are the names that the selection left out, sorted.
 	dropped []string
+
+	hints atomic.Int32 // how many calls were told which name they may have meant
 
 	mu   sync.Mutex
 	head bool  // a call was dispatched
@@ -40,6 +45,9 @@ func (r *Run) Begin(ctx context.Context) (*Turn, error) {
 		return nil, fmt.Errorf("turn: what the caller has found: %w", err)
 	}
 	t := &Turn{run: r, declared: declared, native: runner.opts.NativeDeferral}
+	if who, ok := identity.QuadrupleFrom(ctx); ok {
+		t.caller = who.Identity
+	}
 	if t.native {
 		t.dropMeta()
 	}
@@ -75,7 +83,7 @@ func (t *Turn) dropMeta() {
 
 // narrow leaves out what is not selected.
 func (t *Turn) narrow(ctx context.Context, choose Selector) error {
-	keep, err := choose(ctx, t.Tools())
+	keep, err := selection(ctx, choose, t.Tools())
 	if err != nil {
 		return fmt.Errorf("turn: selection of tools: %w", err)
 	}
@@ -89,6 +97,16 @@ func (t *Turn) narrow(ctx context.Context, choose Selector) error {
 	slices.Sort(dropped)
 	t.dropped = dropped
 	return nil
+}
+
+// selection asks choose, which fails when it panics.
+func selection(ctx context.Context, choose Selector, list []tools.Tool) (keep []string, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			keep, err = nil, fmt.Errorf("panic: %v", r)
+		}
+	}()
+	return choose(ctx, list)
 }
 
 // Tools returns what is declared in the turn, sorted by name, for an adapter to
@@ -153,6 +171,13 @@ func (t *Turn) Used() Usage {
 	return t.used
 }
 
+// isFor reports whether the caller on ctx is the one to whom the turn is declared.
+// A turn that was begun without an identity is for everybody.
+func (t *Turn) isFor(ctx context.Context) bool {
+	who, _ := identity.QuadrupleFrom(ctx)
+	return t.caller == identity.Identity{} || t.caller == who.Identity
+}
+
 func (t *Turn) meter() meter { return meter{run: t.run, turn: &t.used} }
 
 // takeHead reports whether no call of the turn was dispatched before.
@@ -189,6 +214,6 @@ func (t *Turn) selects(ctx context.Context, name string) bool {
 	if !ok {
 		return false
 	}
-	keep, err := choose(ctx, shown([]tools.Tool{tool}))
+	keep, err := selection(ctx, choose, shown([]tools.Tool{tool}))
 	return err == nil && slices.Contains(keep, name)
 }
