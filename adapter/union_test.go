@@ -17,7 +17,7 @@ func compiled(t *testing.T, a *adapter.Adapter, raw string) (*adapter.Declaratio
 	if len(d.Tools) != 1 {
 		t.Fatalf("%s: %v", a.Name(), d.Quarantined)
 	}
-	written := strings.NewReplacer(`"STRING"`, `"string"`, `"INTEGER"`, `"integer"`, `"OBJECT"`, `"object"`, `"ARRAY"`, `"array"`, `"NULL"`, `"null"`).
+	written := strings.NewReplacer(`"STRING"`, `"string"`, `"INTEGER"`, `"integer"`, `"OBJECT"`, `"object"`, `"ARRAY"`, `"array"`, `"NULL"`, `"null"`, `"NUMBER"`, `"number"`, `"BOOLEAN"`, `"boolean"`).
 		Replace(string(d.Tools[0].Schema))
 	s, err := schema.Compile(json.RawMessage(written), nil)
 	if err != nil {

@@ -230,7 +230,7 @@ func (m *shaped) memberBack(dst []byte, start int, s *shape, key string, v []byt
 		}
 		return append(appendKey(dst, start, key), v...), nil
 	}
-	if rawjson.KindOf(v) == rawjson.KindNull && !p.required && !p.shape.takesNull() {
+	if rawjson.KindOf(v) == rawjson.KindNull && !p.required && (m.p.AllRequired || !p.shape.takesNull()) {
 		return dst, nil
 	}
 	if seen[p.own] {
@@ -348,16 +348,8 @@ func (m *shaped) fits(s *shape, v []byte, depth int) bool {
 }
 
 func (s *shape) hasLiteral(v []byte) bool {
-	compact, _ := rawjson.Compact(v)
-	if t, ok := rawjson.Unquote(compact); ok {
-		compact = rawjson.Quote(t)
-	}
-	for _, own := range s.literals {
-		if string(s.wireLiteral(own)) == string(compact) {
-			return true
-		}
-	}
-	return false
+	id := identity(v)
+	return slices.ContainsFunc(s.literals, func(own []byte) bool { return identity(s.wireLiteral(own)) == id })
 }
 
 func (m *shaped) listFits(s *shape, v []byte, depth int) bool {

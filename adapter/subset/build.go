@@ -24,6 +24,8 @@ type builder struct {
 	work   int // how many bytes of schemas were read
 	unions int // how many unions stand around what is being built
 
+	optional []optional
+
 	recursive bool // a recursion was met that cannot be said
 	full      bool // the bounds were reached
 
@@ -31,6 +33,22 @@ type builder struct {
 
 	open map[string][]opened // by the key of a conjunction, those that are being built
 	done map[string]*shape   // those that hold themselves
+}
+
+// optional is a property that need not be there, of a provider that wants every
+// property.
+type optional struct {
+	at    string
+	shape *shape
+}
+
+// sayNulls reports the optional properties whose null has another meaning.
+func (b *builder) sayNulls() {
+	for _, o := range b.optional {
+		if o.shape.takesNull() {
+			b.losses.add(o.at, "null", b.p.Provider+" wants every property, so that null stands for one that is left out: null itself cannot be given")
+		}
+	}
 }
 
 // opened is a shape that is being built, and below how many objects and arrays.
@@ -188,13 +206,17 @@ func (b *builder) takesLimit(keyword string, v []byte, k kinds) bool {
 	if keyword == "format" {
 		return k == kindString && slices.Contains(b.p.Formats, text(v))
 	}
-	if keyword == "pattern" && rawjson.KindOf(v) != rawjson.KindString {
-		return false
+	if keyword == "pattern" {
+		return b.takesPattern(text(v)) && rawjson.KindOf(v) == rawjson.KindString
 	}
-	if keyword != "pattern" && rawjson.KindOf(v) != rawjson.KindNumber {
-		return false
-	}
-	return b.p.takes(keyword)
+	return b.p.takes(keyword) && rawjson.KindOf(v) == rawjson.KindNumber && floats(v)
+}
+
+// takesPattern reports whether the provider takes a pattern. One that package
+// regexp does not know, as it looks around or back, is refused together with the
+// whole request.
+func (b *builder) takesPattern(pattern string) bool {
+	return b.p.takes("pattern") && b.patterns.get(pattern).re != nil
 }
 
 func (b *builder) sayLimit(s *shape, keyword string, said saying) {
@@ -394,6 +416,8 @@ func (b *builder) fillTuple(s *shape, m *merged, n, depth int) {
 	least, given := m.count("minItems")
 	if s.min = n; given {
 		s.min = min(least, n)
+	} else {
+		b.losses.add(m.parts.where(), "minItems", fmt.Sprintf("a list of less than its %d items is not declared", n))
 	}
 	b.tupleLimits(s, m, n)
 }

@@ -64,6 +64,16 @@ func (d *document) refersToDefs() bool {
 	return true
 }
 
+// refersToRoot reports whether a reference leads to the root.
+func (d *document) refersToRoot() bool {
+	for _, target := range d.known {
+		if target.at == "" {
+			return true
+		}
+	}
+	return false
+}
+
 // newDocument reads the ids, anchors and property keys of a schema, which is
 // well-formed.
 func newDocument(raw []byte) *document {

@@ -49,9 +49,9 @@ func (m *shaped) wire(dst []byte, s *shape, v []byte) ([]byte, error) {
 }
 
 func (s *shape) literalWire(dst, v []byte) ([]byte, error) {
-	compact := canonicalValues([][]byte{v})
+	id := identity(v)
 	for _, own := range s.literals {
-		if len(compact) == 1 && string(own) == string(compact[0]) {
+		if identity(own) == id {
 			return append(dst, s.wireLiteral(own)...), nil
 		}
 	}
@@ -148,6 +148,8 @@ func (m *shaped) objectWire(dst []byte, s *shape, v []byte) ([]byte, error) {
 		p := &s.props[i]
 		given, ok := member(v, p.own)
 		switch {
+		case ok && m.p.AllRequired && !p.required && rawjson.KindOf(given) == rawjson.KindNull:
+			return dst, errNoPlace // it would stand for a property that is left out
 		case ok:
 			out, err := m.wire(nil, p.shape, given)
 			if err != nil {
@@ -157,9 +159,6 @@ func (m *shaped) objectWire(dst []byte, s *shape, v []byte) ([]byte, error) {
 		case p.required:
 			return dst, fmt.Errorf("%q is missing", clip(p.own))
 		case m.p.AllRequired:
-			if !p.nullable(m.p) && p.shape.form == formAny {
-				return dst, errNoPlace
-			}
 			o.add(p.wire, []byte("null"))
 		}
 	}

@@ -48,6 +48,9 @@ func compileFull(d *document, p *Profile) (*Form, error) {
 // root returns the provider's root, and whether the original stands below it.
 func (r *rewriter) root() (schema []byte, wrapped bool) {
 	original := place{"", r.doc.root}
+	if t, _ := member(r.doc.root, "type"); len(words(t)) > 1 && r.doc.refersToRoot() {
+		return r.wrap(), true // what refers to it takes more than objects
+	}
 	if !r.p.PlainRoot {
 		if isTrue(original.raw) || objectRoot(original.raw) {
 			return r.typedRoot(original, nil), false

@@ -1,10 +1,6 @@
 package subset
 
-import (
-	"bytes"
-
-	"github.com/toolcrib/toolcrib/internal/rawjson"
-)
+import "github.com/toolcrib/toolcrib/internal/rawjson"
 
 // kinds is a set of kinds of JSON values, with integers apart from other
 // numbers.
@@ -93,22 +89,12 @@ func kindOf(v []byte) kinds {
 	case rawjson.KindObject:
 		return kindObject
 	case rawjson.KindNumber:
-		if integral(rawjson.Trim(v)) {
+		if parseDecimal(rawjson.Trim(v)).integral() {
 			return kindInteger
 		}
 		return kindFraction
 	}
 	return 0
-}
-
-// integral reports whether a number is written as an integer, or as one with a
-// fraction of zeros.
-func integral(v []byte) bool {
-	if bytes.ContainsAny(v, "eE") {
-		return false
-	}
-	_, fraction, _ := bytes.Cut(v, []byte{'.'})
-	return len(bytes.Trim(fraction, "0")) == 0
 }
 
 // implied returns the kinds that a keyword speaks of.

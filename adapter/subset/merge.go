@@ -235,9 +235,9 @@ func (m *merged) choose(values [][]byte) {
 	}
 	among := make(map[string]bool, len(values))
 	for _, v := range values {
-		among[string(v)] = true
+		among[identity(v)] = true
 	}
-	m.enum = slices.DeleteFunc(slices.Clone(m.enum), func(have []byte) bool { return !among[string(have)] })
+	m.enum = slices.DeleteFunc(slices.Clone(m.enum), func(have []byte) bool { return !among[identity(have)] })
 }
 
 // canonicalValues returns the values without white space, each once.
@@ -251,7 +251,21 @@ func canonicalValues(values [][]byte) [][]byte {
 			out = append(out, compact)
 		}
 	}
-	return unique(out)
+	return distinctValues(out)
+}
+
+// distinctValues returns the values of a list of which none is equal to one before
+// it.
+func distinctValues(list [][]byte) [][]byte {
+	var out [][]byte
+	seen := make(map[string]bool, len(list))
+	for _, v := range list {
+		if id := identity(v); !seen[id] {
+			seen[id] = true
+			out = append(out, v)
+		}
+	}
+	return out
 }
 
 func (m *merged) annotate(keyword string, v []byte) {

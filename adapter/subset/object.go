@@ -129,7 +129,8 @@ func (b *builder) names(m *merged) []string {
 func (b *builder) properties(s *shape, m *merged, names []string, depth int) bool {
 	parts := b.objectParts(m.parts)
 	for _, name := range names {
-		v := b.build(b.propertySchemas(parts, name), depth+1)
+		schemas := b.propertySchemas(parts, name)
+		v := b.build(schemas, depth+1)
 		if v.form == formNever && !v.holds {
 			if m.required[name] {
 				return false
@@ -137,6 +138,9 @@ func (b *builder) properties(s *shape, m *merged, names []string, depth int) boo
 			continue
 		}
 		s.props = append(s.props, property{own: name, wire: b.keys.wire(name), required: m.required[name], shape: v})
+		if b.p.AllRequired && !m.required[name] {
+			b.optional = append(b.optional, optional{schemas.where(), v})
+		}
 	}
 	s.sort()
 	return true
@@ -305,7 +309,7 @@ func (b *builder) fillPairs(s *shape, m *merged, open openness, depth int) {
 	s.notes.add("A list of keys and values; no key comes twice.")
 	s.key = &shape{form: formScalar, kind: kindString}
 	switch {
-	case len(open.branch) == 1 && len(open.values) == 0 && len(open.keys) == 0 && b.p.takes("pattern"):
+	case len(open.branch) == 1 && len(open.values) == 0 && len(open.keys) == 0 && b.takesPattern(open.branch[0].text):
 		s.key.limits = []limit{{"pattern", rawjson.Quote(open.branch[0].text)}}
 	case len(open.keys) > 0 && len(open.branch) == 0:
 		b.keyShape(s, open)

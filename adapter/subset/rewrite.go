@@ -62,6 +62,10 @@ func appendKey(dst []byte, start int, key string) []byte {
 // member appends what a member of a schema becomes.
 func (r *rewriter) member(dst []byte, start int, p place, keyword string, v []byte) []byte {
 	name := modern(p.raw, keyword)
+	if implied(keyword) != 0 && rawjson.KindOf(v) == rawjson.KindNumber && !floats(v) {
+		r.losses.add(p.child(keyword), keyword, "the number is none that a provider reads")
+		return dst
+	}
 	switch keyword {
 	case "$schema", "$id", "$anchor", "$dynamicAnchor", "$recursiveAnchor", "$vocabulary":
 		return dst

@@ -13,10 +13,14 @@ func short(v []byte) string {
 	if err != nil {
 		return "?"
 	}
-	if len(compact) > 120 {
-		return strings.ToValidUTF8(string(compact[:120]), "") + "…"
+	return clipped(string(compact))
+}
+
+func clipped(s string) string {
+	if len(s) > 120 {
+		return strings.ToValidUTF8(s[:120], "") + "…"
 	}
-	return string(compact)
+	return s
 }
 
 func shortList(list [][]byte, n int) string {
@@ -58,9 +62,9 @@ func limitText(keyword string, v []byte) string {
 	case "maxProperties":
 		return "At most " + said + " properties."
 	case "pattern":
-		return "Matches the pattern " + strings.Trim(said, `"`) + "."
+		return "Matches the pattern " + clipped(text(v)) + "."
 	case "format":
-		return "Format: " + strings.Trim(said, `"`) + "."
+		return "Format: " + clipped(text(v)) + "."
 	}
 	return keyword + ": " + said + "."
 }
@@ -83,7 +87,9 @@ func (b *builder) unenforced(m *merged, at, keyword string, v []byte, p part) {
 	case "dependentSchemas":
 		said = "Where a property is given, its part of this applies: " + short(v) + "."
 	case "contains":
-		said = "Some item must match the JSON Schema " + short(v) + "."
+		if said = containsText(p, v); said == "" {
+			return
+		}
 	case "uniqueItems":
 		if !isTrue(v) {
 			return
@@ -92,6 +98,25 @@ func (b *builder) unenforced(m *merged, at, keyword string, v []byte, p part) {
 	}
 	m.notes.add(said)
 	b.losses.add(at, keyword, b.p.Provider+" does not take it; the description says it")
+}
+
+// containsText says how many items must match, or nothing when any number of them
+// may.
+func containsText(p part, v []byte) string {
+	least, hasLeast := member(p.raw, "minContains")
+	most, hasMost := member(p.raw, "maxContains")
+	match := " items must match the JSON Schema " + short(v) + "."
+	switch {
+	case hasMost && hasLeast:
+		return "At least " + short(least) + " and at most " + short(most) + match
+	case hasMost:
+		return "At least 1 and at most " + short(most) + match
+	case !hasLeast:
+		return "Some item must match the JSON Schema " + short(v) + "."
+	case numeric(least) <= 0:
+		return ""
+	}
+	return "At least " + short(least) + match
 }
 
 func conditionText(p part, condition []byte) string {

@@ -61,6 +61,7 @@ func compileWithin(d *document, p *Profile, at bounds) (*Form, usage, error) {
 	if b.err != nil {
 		return nil, usage{}, b.err
 	}
+	b.sayNulls()
 	if root.form == formNever || !root.kinds().has(kindAny) {
 		return nil, usage{}, errors.New("no arguments satisfy it")
 	}
@@ -85,7 +86,7 @@ func (b *builder) root() *shape {
 	if s := b.build(narrow, 0); s.form != formNever {
 		return s
 	}
-	b.losses = losses{}
+	b.losses, b.optional = losses{}, nil
 	return b.build(just(place{"", b.doc.root}), 0)
 }
 

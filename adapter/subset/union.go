@@ -100,7 +100,7 @@ func (s *shape) joinLiterals() {
 			joined.notes = append(joined.notes, short(v.literals[0])+": "+said)
 		}
 	}
-	joined.literals = unique(joined.literals)
+	joined.literals = distinctValues(joined.literals)
 	s.form, s.kind, s.asText, s.literals, s.notes, s.branches = joined.form, joined.kind, joined.asText, joined.literals, joined.notes, nil
 }
 
@@ -125,9 +125,7 @@ func apart(a, c *shape, depth int) bool {
 	case depth > 4:
 		return false
 	case a.form == formLiteral && c.form == formLiteral:
-		return !slices.ContainsFunc(a.literals, func(v []byte) bool {
-			return slices.ContainsFunc(c.literals, func(w []byte) bool { return string(v) == string(w) })
-		})
+		return len(distinctValues(slices.Concat(a.literals, c.literals))) == len(a.literals)+len(c.literals)
 	case a.form == formObject && c.form == formObject:
 		return lacks(a, c) || lacks(c, a) || differs(a, c, depth)
 	}
