@@ -39,7 +39,7 @@ type call struct {
 
 	result ToolResultMessage // once done is closed
 	done   chan struct{}
-	notes  chan note
+	notes  notes
 	noted  atomic.Int64
 	heard  chan struct{} // holds one: a note came
 	// waiters are callers that wait for the result; guarded by the registry.
@@ -51,7 +51,7 @@ type call struct {
 const storeTime = 30 * time.Second
 
 func newCall(id string, rec record, key store.Key) *call {
-	c := &call{id: id, toolset: rec.Toolset, tool: rec.Tool, key: key, rec: rec, done: make(chan struct{}), notes: make(chan note, 256),
+	c := &call{id: id, toolset: rec.Toolset, tool: rec.Tool, key: key, rec: rec, done: make(chan struct{}), notes: notes{come: make(chan struct{}, 1)},
 		heard: make(chan struct{}, 1), refused: make(chan struct{}), rev: store.Absent}
 	if m := rec.Message; m != nil && m.Meta != nil {
 		c.callID = m.Meta.ToolCallID

@@ -291,15 +291,12 @@ func (r *Registry) await(ctx context.Context, c *call, sent <-chan error) (tools
 				return tools.ToolResult{}, err
 			}
 			sent = nil
-		case n := <-c.notes:
-			n.pass(ctx, in)
+		case <-c.notes.come:
+			c.notes.pass(ctx, in)
 		case <-c.refused:
 			return tools.ToolResult{}, unkept(c.fault)
 		case <-c.done:
-			for len(c.notes) > 0 {
-				n := <-c.notes
-				n.pass(ctx, in)
-			}
+			c.notes.pass(ctx, in)
 			return resultOf(&c.result)
 		case <-ctx.Done():
 			if c.over() {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
 	"time"
 	"unicode/utf8"
 
@@ -374,6 +375,10 @@ func decode(data []byte, into any) error {
 	if rawjson.KindOf(data) != rawjson.KindObject {
 		return fmt.Errorf("%w: the message is no JSON object", ErrInvalid)
 	}
+	if quickDecode(data, into) {
+		return nil
+	}
+	reflect.ValueOf(into).Elem().SetZero()
 	if err := jsonv2.Unmarshal(data, into); err != nil {
 		return fmt.Errorf("%w: %s", ErrInvalid, misfit(err))
 	}
@@ -398,6 +403,9 @@ func misfit(err error) string {
 
 // Encode returns a message as JSON, with text as it is.
 func Encode(message any) ([]byte, error) {
+	if out, ok := quickEncode(message); ok {
+		return out, nil
+	}
 	out, err := jsonv2.Marshal(message)
 	if err != nil {
 		return nil, fmt.Errorf("%w: the message cannot be encoded: %w", ErrInvalid, err)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"sync"
 
 	"github.com/toolcrib/toolcrib/registry/stream"
 	"github.com/toolcrib/toolcrib/tools"
@@ -22,6 +23,41 @@ func (n note) pass(ctx context.Context, in *tools.Call) {
 	}
 	if n.log != nil {
 		_ = in.Log(ctx, *n.log)
+	}
+}
+
+// maxNotes bounds the notes that a slow caller has not taken.
+const maxNotes = 256
+
+// notes are those that a caller has not taken.
+type notes struct {
+	come chan struct{} // holds one: there are some
+
+	mu   sync.Mutex
+	list []note
+}
+
+// add adds a note while there is room.
+func (q *notes) add(n note) {
+	q.mu.Lock()
+	if len(q.list) < maxNotes {
+		q.list = append(q.list, n)
+	}
+	q.mu.Unlock()
+	select {
+	case q.come <- struct{}{}:
+	default:
+	}
+}
+
+// pass gives the notes to the caller.
+func (q *notes) pass(ctx context.Context, in *tools.Call) {
+	q.mu.Lock()
+	list := q.list
+	q.list = nil
+	q.mu.Unlock()
+	for _, n := range list {
+		n.pass(ctx, in)
 	}
 }
 
@@ -45,10 +81,7 @@ func (r *Registry) note(m stream.Message) {
 	if n.progress != nil && n.progress.Progress == 0 && m.Name == OutputDeltaEventKey {
 		n.progress.Progress = float64(count)
 	}
-	select {
-	case c.notes <- n:
-	default:
-	}
+	c.notes.add(n)
 	select {
 	case c.heard <- struct{}{}:
 	default:

@@ -252,6 +252,11 @@ func (w *worker) run(j *job) {
 		Message: "the tool ended without an answer"}}
 	defer func() {
 		w.paced(time.Since(began))
+		if r := j.msg.Route; r != nil && !r.Confirm { // It is sent, and not waited for.
+			defer j.cancel()
+			w.answer(j, res)
+			return
+		}
 		w.tasks.Go(func() {
 			defer j.cancel()
 			w.answer(j, res)

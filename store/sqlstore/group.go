@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"runtime"
 	"slices"
 	"sync"
 
@@ -198,6 +199,21 @@ func taken(group []*job, from *[]*job) []*job {
 	return group
 }
 
+// gather lets those go first who are about to hand in a job too. Where the
+// processor is idle that takes no time, and where it is busy a group becomes large.
+func (c *committer) gather() {
+	for before := 0; ; {
+		c.mu.Lock()
+		now := len(c.waiting) + len(c.relaxed)
+		c.mu.Unlock()
+		if now == before || now >= maxGroup {
+			return
+		}
+		before = now
+		runtime.Gosched()
+	}
+}
+
 // wanted reports whether somebody waits for the disk.
 func (c *committer) wanted() bool {
 	c.mu.Lock()
@@ -216,6 +232,7 @@ func (c *committer) idle() bool {
 func (c *committer) run() {
 	ctx := context.Background()
 	for !c.idle() {
+		c.gather()
 		synced := c.wanted()
 		err := c.tx.begin(ctx, synced)
 		// Jobs that were handed in while this waited for another process

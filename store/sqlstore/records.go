@@ -13,7 +13,9 @@ import (
 const (
 	keyColumns = "collection, tenant, scope, user_id, session, name"
 	ofKey      = " where collection = ? and tenant = ? and scope = ? and user_id = ? and session = ? and name = ?"
-	isLive     = " and (expires = 0 or expires > ?)"
+	// The plus keeps the parameter from being compared with the condition of an
+	// index, for which SQLite would prepare the statement anew each time.
+	isLive     = " and (expires = 0 or +expires > ?)"
 	allColumns = keyColumns + ", value, revision, expires, due"
 )
 
@@ -109,7 +111,7 @@ func conflict(key store.Key) error {
 const (
 	upsert = "insert into records (" + allColumns + ") values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (" + keyColumns + ") do update set " +
 		"value = excluded.value, revision = excluded.revision, expires = excluded.expires, due = excluded.due"
-	insertAbsent = upsert + " where expires > 0 and expires <= ?"
+	insertAbsent = upsert + " where expires > 0 and +expires <= ?"
 	updateThis   = "update records set value = ?, revision = ?, expires = ?, due = ?" + ofKey + " and revision = ?" + isLive
 )
 

@@ -1,6 +1,7 @@
 package natsstream
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -170,7 +171,7 @@ func (q *queue) add(ctx context.Context, msg *nats.Msg) (string, error) {
 	if err := q.client.keeper.Room(); err != nil {
 		return "", err
 	}
-	once, cancel := context.WithTimeout(ctx, tryTimeout+time.Duration(len(msg.Data))*time.Second/slowest)
+	once, cancel := within(ctx, tryTimeout+time.Duration(len(msg.Data))*time.Second/slowest)
 	defer cancel()
 	got, err := q.client.asks.ask(once, msg)
 	if err != nil {
@@ -183,8 +184,33 @@ func (q *queue) add(ctx context.Context, msg *nats.Msg) (string, error) {
 	return id, err
 }
 
+// within is context.WithTimeout that costs nothing where ctx ends before.
+func within(ctx context.Context, limit time.Duration) (context.Context, context.CancelFunc) {
+	if end, ok := ctx.Deadline(); ok && time.Until(end) <= limit {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, limit)
+}
+
+// sequenceOf reads the answer to an event that the server has stored, in the form
+// that the server gives it.
+func sequenceOf(data []byte) (string, bool) {
+	_, rest, found := bytes.Cut(data, []byte(`","seq":`))
+	if !found || !bytes.HasPrefix(data, []byte(`{"stream":"`)) || bytes.Contains(data, []byte(`"error"`)) {
+		return "", false
+	}
+	digits := 0
+	for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' {
+		digits++
+	}
+	return string(rest[:digits]), digits > 0
+}
+
 // stored reads the server's answer to an event.
 func (q *queue) stored(data []byte) (string, error) {
+	if sequence, ok := sequenceOf(data); ok {
+		return sequence, nil
+	}
 	var ack struct {
 		Sequence uint64              `json:"seq"`
 		Error    *jetstream.APIError `json:"error"`
