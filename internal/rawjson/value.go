@@ -10,12 +10,6 @@ func End(b []byte, i int) (int, error) {
 	return end, nil
 }
 
-// skip returns the offset after the value at i. It checks the grammar.
-func skip(b []byte, i int) (int, Fault) {
-	w := Walker{doc: b, MaxDepth: DefaultMaxDepth, Trusted: true}
-	return w.Value(i, 0)
-}
-
 // Trim returns v without the white space around it.
 func Trim(v []byte) []byte {
 	v = v[SkipSpace(v, 0):]
