@@ -45,6 +45,11 @@ func (g *Gateway) mcpOptions() *mcpserver.Options {
 	}
 }
 
+// Warm prepares what a client of the Handler's /mcp asks for first, the lists of
+// the local caller. It is for a program that serves, once it is ready, and may
+// run while the first clients come.
+func (g *Gateway) Warm(ctx context.Context) { g.mcp.Warm(g.LocalContext(ctx)) }
+
 // mcpBounder makes results small for clients of MCP, unless they get them whole.
 func (g *Gateway) mcpBounder() mcpserver.Bounder {
 	if m := g.config().MCP; !m.bounds() {

@@ -82,6 +82,16 @@ func (s *Server) list(ctx context.Context, r *mcpwire.Request, kind int) (json.R
 	return pageResult(format, page), nil
 }
 
+// Warm encodes the lists that the caller on ctx is shown, for clients of the
+// revisions with sessions. They are kept for every caller of the same class
+// until the catalog changes, so that the first client finds them ready.
+func (s *Server) Warm(ctx context.Context) {
+	ctx = s.narrowed(ctx)
+	for kind := range s.lists {
+		s.listFor(ctx, kind, s.lists[kind].stateful)
+	}
+}
+
 // listFor returns the list of a kind that the caller on ctx is shown.
 func (s *Server) listFor(ctx context.Context, kind int, format *view.Format) *view.List {
 	if kind == listOfTools && s.opts.Discovery != nil {

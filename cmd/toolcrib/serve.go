@@ -137,6 +137,7 @@ func (s *service) run(ctx context.Context, listener net.Listener) error {
 		select {
 		case <-ready:
 			ready = nil
+			go s.gateway.Warm(ctx)
 			s.announce(ctx)
 			s.settle()
 		case sig := <-signals:
