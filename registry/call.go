@@ -21,6 +21,9 @@ type call struct {
 	who     identity.Quadruple // whose call it is
 	key     store.Key
 	wait    bool // for a worker, when none is up
+	again   bool // its id is the same whenever its caller asks for it
+	// deadline is until when its caller here waits.
+	deadline time.Time
 	// recorded says that the store keeps it, and only then is rec kept up.
 	recorded bool
 
@@ -51,7 +54,7 @@ type call struct {
 const storeTime = 30 * time.Second
 
 func newCall(id string, rec record, key store.Key) *call {
-	c := &call{id: id, toolset: rec.Toolset, tool: rec.Tool, key: key, rec: rec, done: make(chan struct{}), notes: notes{come: make(chan struct{}, 1)},
+	c := &call{id: id, toolset: rec.Toolset, tool: rec.Tool, deadline: rec.Deadline, key: key, rec: rec, done: make(chan struct{}), notes: notes{come: make(chan struct{}, 1)},
 		heard: make(chan struct{}, 1), refused: make(chan struct{}), rev: store.Absent}
 	if m := rec.Message; m != nil && m.Meta != nil {
 		c.callID = m.Meta.ToolCallID
@@ -206,8 +209,20 @@ func failed(id string, e *ToolError) *ToolResultMessage {
 	return &ToolResultMessage{ToolUseID: id, Error: e}
 }
 
+// isMet reports whether the store has a record of the call.
+func (c *call) isMet() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.rev != store.Absent || c.fault != nil
+}
+
 // giveUp ends a call that was never sent, for others that wait for the same one.
 func (c *call) giveUp(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.over() {
+		return // a worker answered one of the same id meanwhile
+	}
 	c.result = *failed(c.id, ErrorOf(err))
 	close(c.done)
 }

@@ -60,8 +60,11 @@ func (r *Registry) invoke(ctx context.Context, ts *toolset, q *request) (tools.T
 		return r.rejoin(ctx, own, c)
 	}
 	if err := r.reach(ctx, ts, c, q); err != nil {
-		c.giveUp(err)
-		return tools.ToolResult{}, err
+		if !r.met(ctx, ts, c) {
+			c.giveUp(err)
+			return tools.ToolResult{}, err
+		}
+		return r.await(ctx, c, nil)
 	}
 	return r.await(ctx, c, r.send(ctx, ts, c))
 }
@@ -69,13 +72,43 @@ func (r *Registry) invoke(ctx context.Context, ts *toolset, q *request) (tools.T
 // reach waits until the call can be sent to a worker that has its tool.
 func (r *Registry) reach(ctx context.Context, ts *toolset, c *call, q *request) error {
 	if !ts.isReady() {
-		ctx, cancel := context.WithDeadline(ctx, c.rec.Deadline)
+		if r.met(ctx, ts, c) {
+			return errMet
+		}
+		ctx, cancel := context.WithDeadline(ctx, c.deadline)
 		defer cancel()
-		if err := ts.ready(ctx, c.wait); err != nil {
+		if err := ts.ready(ctx, c); err != nil {
 			return unready(err)
 		}
 	}
 	return ts.current(q)
+}
+
+// errMet says that a call needs not be sent, because it was before.
+var errMet = errors.New("registry: the call was sent before")
+
+// met reports whether the call is one that a process has recorded before this one
+// could send it. Its answer is then what the record says: also when no worker is
+// up any more, and when the tool is another by now. Where no worker has the call
+// and none is up, it is ended, unless its caller waits for one.
+func (r *Registry) met(ctx context.Context, ts *toolset, c *call) bool {
+	if !c.again || !c.recorded {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	if err := c.refresh(ctx, &r.ledger); err != nil && !errors.Is(err, errOtherBody) {
+		r.log.Error("the record of a call cannot be read", "call", c.id, "error", err)
+		return false
+	}
+	if !c.isMet() {
+		return false
+	}
+	c.sending() // so that it is tended like one that was sent here
+	if !c.wait {
+		r.strand(ts)
+	}
+	return true
 }
 
 // unready says why a call was not sent.
@@ -130,7 +163,7 @@ func (r *Registry) prepare(ctx context.Context, ts *toolset, q *request) *call {
 	carry(ctx, m)
 	c := newCall(m.ToolUseID, record{Version: recordVersion, State: stateAccepted, Toolset: ts.name, Tool: q.tool,
 		Token: m.Route.Token, Accepted: now, Deadline: deadline, Message: m}, callKey(who.TenantID, m.ToolUseID))
-	c.wait, c.recorded = wait, r.opts.RecordAll || !q.harmless
+	c.wait, c.again, c.recorded = wait, again, r.opts.RecordAll || !q.harmless
 	if again || c.recorded {
 		c.rec.Digest = q.digest(ts.name, in)
 	}

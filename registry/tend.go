@@ -46,7 +46,7 @@ func (r *Registry) tend(ctx context.Context) {
 		switch {
 		case c.over():
 			r.discard(c)
-		case s == stateClaimed && c.orphaned(r) && !r.lives(ctx, lives, c.toolset, instance):
+		case s == stateClaimed && (c.orphaned(r) || !r.watches(c.toolset, instance)) && !r.lives(ctx, lives, c.toolset, instance):
 			r.unknown(ctx, c, instance)
 		case s == stateAccepted && c.sentAgo() > lostAfter:
 			unsent[c.toolset] = append(unsent[c.toolset], c)
@@ -64,6 +64,15 @@ func (r *Registry) lives(ctx context.Context, known map[string]bool, toolset, id
 		known[subject] = r.alive(ctx, toolset, id)
 	}
 	return known[subject]
+}
+
+// watches reports whether this process pings a worker that answered so far, so that
+// its death will be seen, or the worker is one that cannot be asked.
+func (r *Registry) watches(toolset, id string) bool {
+	r.mu.Lock()
+	ts := r.toolsets[toolset]
+	r.mu.Unlock()
+	return ts.isUp(id) || ts != nil && ts.hasUnnamed()
 }
 
 // orphaned reports whether nobody in this process waits for the call, so that

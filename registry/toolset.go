@@ -194,8 +194,9 @@ func age(d time.Duration) time.Duration {
 }
 
 // ready waits until a call may be sent: at once when a worker is up, and while
-// the contract changes. Without a worker it fails, or waits when wait says so.
-func (ts *toolset) ready(ctx context.Context, wait bool) error {
+// the contract changes. Without a worker it fails, or waits when the call does, for
+// which another process may bring the answer meanwhile.
+func (ts *toolset) ready(ctx context.Context, c *call) error {
 	for {
 		ts.mu.Lock()
 		live, changing, changed, last := ts.live(), ts.changing, ts.changed, ts.lastPong
@@ -204,11 +205,15 @@ func (ts *toolset) ready(ctx context.Context, wait bool) error {
 		case changing:
 		case live > 0:
 			return nil
-		case !wait:
+		case !c.wait:
 			return &errDown{toolset: ts.name, last: last}
 		}
 		select {
 		case <-changed:
+		case <-c.done:
+			return errMet
+		case <-c.refused:
+			return errMet
 		case <-ts.reg.ctx.Done():
 			return errClosed
 		case <-ctx.Done():

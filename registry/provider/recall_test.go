@@ -1,0 +1,79 @@
+package provider_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"github.com/toolcrib/toolcrib/registry"
+	"github.com/toolcrib/toolcrib/registry/provider"
+	"github.com/toolcrib/toolcrib/tools"
+)
+
+func keyed(ctx context.Context, key string) context.Context {
+	return tools.WithEntrance(ctx, tools.Entrance{CallID: key, IdempotencyKey: key})
+}
+
+// TestAnswerIsRemembered: who asks again gets the answer that is recorded, though
+// no worker serves the toolset any more.
+func TestAnswerIsRemembered(t *testing.T) {
+	c := newCrib(t, nil)
+	stop := c.serve("demo", serving(echo), provider.Options{})
+	c.up("demo", 1)
+	if _, err := c.call(keyed(caller(t), "k"), "demo.write", `{"n":1}`); err != nil {
+		t.Fatal(err)
+	}
+	c.check(stop())
+	c.up("demo", 0)
+	for _, ctx := range []context.Context{caller(t), registry.Wait(caller(t))} {
+		if res, err := c.call(keyed(ctx, "k"), "demo.write", `{"n":1}`); err != nil || string(res.Structured) != `{"n":1}` {
+			t.Errorf("the same call: %s, %v", res.Structured, err)
+		}
+		if _, err := c.call(keyed(ctx, "k"), "demo.write", `{"n":2}`); err == nil || errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("another body under the same key: %v", err)
+		}
+	}
+}
+
+// TestAnswerComesWhileAnotherGatewayWaits: a worker that ends brings its answer to
+// the gateway that took the place of the one which sent the call, where its caller
+// already waits for a worker.
+func TestAnswerComesWhileAnotherGatewayWaits(t *testing.T) {
+	c := newCrib(t, nil)
+	began, release := make(chan struct{}), make(chan struct{})
+	stop := c.serve("demo", serving(func(_ context.Context, m registry.ToolCallMessage) (registry.ToolResultMessage, error) {
+		close(began)
+		<-release
+		return registry.ToolResultMessage{ResultJSON: m.Payload}, nil
+	}), provider.Options{})
+	c.up("demo", 1)
+	first := c.reg
+	gone := make(chan error, 1)
+	go func() {
+		_, err := c.call(keyed(caller(t), "k"), "demo.write", `{}`)
+		gone <- err
+	}()
+	<-began
+	c.close(first)
+	<-gone
+	ended := make(chan error, 1)
+	go func() { ended <- stop() }()
+	c.open(nil)
+	second := c.reg
+	ctx, cancel := context.WithCancel(caller(t))
+	defer cancel()
+	answered := make(chan error, 1)
+	go func() {
+		_, err := c.call(keyed(registry.Wait(ctx), "k"), "demo.write", `{}`)
+		answered <- err
+	}()
+	await(t, "the call waits", func() bool {
+		s := second.Toolsets()
+		return len(s) == 1 && s[0].Outstanding == 1
+	})
+	close(release)
+	if err := <-answered; err != nil {
+		t.Error(err)
+	}
+	c.check(<-ended)
+}
