@@ -52,6 +52,7 @@ func (c *Config) sourceSpecs(opts Options) ([]sourceSpec, ConfigErrors) {
 		s.a2aPeer(&c.Tools.A2APeers[i], fmt.Sprintf("tools.a2a_peers[%d]", i))
 	}
 	s.composed()
+	s.workers(c.Workers)
 	return s.list, s.faults
 }
 

@@ -196,3 +196,24 @@ func TestWorkersWithoutADataFolder(t *testing.T) {
 		t.Errorf("the temporary folder is still there: %v", err)
 	}
 }
+
+// TestMissingSecretsOfWorkers: what the workers' settings refer to is looked for
+// before the gateway starts.
+func TestMissingSecretsOfWorkers(t *testing.T) {
+	t.Setenv("GATEWAY_TEST_WORKERS_URL", "nats://u:hunter2@a.example:notaport")
+	for text, want := range map[string]string{
+		`workers: {url: "nats://a.example", token: "${GATEWAY_TEST_NOT_SET}"}`:        "workers.token",
+		`workers: {enabled: true, toolsets: [{name: a, key: "file:not-there"}]}`:      "workers.toolsets[0].key",
+		`workers: {enabled: true, cert_file: not-there.pem, key_file: not-there.key}`: "workers.cert_file",
+		`workers: {url: "nats://a.example", ca_file: not-there.pem}`:                  "workers.ca_file",
+		`workers: {url: "${GATEWAY_TEST_WORKERS_URL}"}`:                               "workers.url",
+	} {
+		cfg, err := gateway.Parse("c.yaml", []byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), "c.yaml:1:") || !strings.Contains(err.Error(), want+": ") || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -1,9 +1,16 @@
 package gateway
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
+	"io/fs"
 	"net"
+	"os"
+	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/toolcrib/toolcrib/registry"
 	"github.com/toolcrib/toolcrib/registry/stream"
@@ -81,6 +88,7 @@ func (c *checker) workers(w *Workers) {
 	if !w.wanted() {
 		return
 	}
+	c.workersTimes(w)
 	for _, s := range c.cfg.Tools.sourceNames() {
 		if s.name == string(registry.SourceID) {
 			c.fault(s.path+".name", fmt.Sprintf("%q is the name of the source of what workers serve", s.name), "another name")
@@ -91,6 +99,29 @@ func (c *checker) workers(w *Workers) {
 		return
 	}
 	c.workersHere(w)
+}
+
+// workersTimes checks what the times of pings and a namespace say together.
+func (c *checker) workersTimes(w *Workers) {
+	ping, stale := time.Duration(w.PingInterval), time.Duration(w.StaleAfter)
+	if ping != 0 && (ping < registry.MinPingInterval || ping > registry.MaxPingInterval) {
+		c.fault("workers.ping_interval", "is out of bounds", fmt.Sprintf("%s to %s", registry.MinPingInterval, registry.MaxPingInterval))
+	}
+	if stale != 0 && stale <= cmp.Or(ping, registry.DefaultPingInterval) {
+		c.fault("workers.stale_after", "is not longer than the time between two pings, so that each worker would be down", "more than ping_interval, as a rule four times that")
+	}
+	if w.Namespace != "" && registry.CheckNamespace(w.Namespace) != nil {
+		c.fault("workers.namespace", "is too long", "a short name")
+	}
+	for i, t := range w.Toolsets {
+		at := fmt.Sprintf("workers.toolsets[%d]", i)
+		if slices.Contains(t.Tenants, "") {
+			c.fault(at+".tenants", "holds an empty name", "names of tenants, or no tenants for all of them")
+		}
+		if slices.Contains(t.AuthScopes, "") {
+			c.fault(at+".auth_scopes", "holds an empty scope", "scopes, or no auth_scopes")
+		}
+	}
 }
 
 // workersHere checks the settings of the server in this process.
@@ -107,12 +138,49 @@ func (c *checker) workersHere(w *Workers) {
 	if w.Listen == "" || w.Listen == "none" {
 		return
 	}
-	if _, _, err := net.SplitHostPort(w.Listen); err != nil {
+	if _, port, err := net.SplitHostPort(w.Listen); err != nil || !isPort(port) {
 		c.fault("workers.listen", "is not an address", "host:port, such as "+DefaultWorkersListen+", or none")
 	} else if !loopback(w.Listen) && w.CertFile == "" {
 		c.fault("workers.listen", "is an address that other machines reach, and nothing that is sent there would be encrypted",
 			"cert_file and key_file, or an address of this machine alone, such as "+DefaultWorkersListen)
 	}
+}
+
+func isPort(s string) bool {
+	_, err := strconv.ParseUint(s, 10, 16)
+	return err == nil
+}
+
+// workers notes which secrets and files are missing that the workers' settings name.
+func (s *specs) workers(w *Workers) {
+	if !w.wanted() {
+		return
+	}
+	_ = w.registryOptions(s)
+	address, login := w.dial(s)
+	if hasReference(w.URL) && address != "" {
+		if err := connect.Check(address, login); err != nil {
+			s.faults = append(s.faults, s.cfg.faultAt("workers.url", strings.TrimPrefix(err.Error(), stream.ErrInvalid.Error()+": "), ""))
+		}
+	}
+	for _, f := range []struct{ key, file string }{{"credentials_file", login.CredentialsFile}, {"nkey_file", login.NKeyFile},
+		{"ca_file", login.CAFile}, {"cert_file", login.CertFile}, {"key_file", login.KeyFile}} {
+		if f.file == "" {
+			continue
+		}
+		if _, err := os.Stat(f.file); err != nil {
+			s.faults = append(s.faults, s.cfg.faultAt("workers."+f.key, "cannot be read: "+fileReason(err), "a file that is there when the gateway starts"))
+		}
+	}
+}
+
+// fileReason is what the system says of a file, without its name.
+func fileReason(err error) string {
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		return path.Err.Error()
+	}
+	return err.Error()
 }
 
 // workersElsewhere checks how a server elsewhere is reached.

@@ -193,5 +193,5 @@ const (
 // The bounds of Options.PingInterval.
 const (
 	MinPingInterval = 10 * time.Millisecond
-	maxPingInterval = 24 * time.Hour
+	MaxPingInterval = 24 * time.Hour
 )

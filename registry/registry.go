@@ -86,9 +86,9 @@ func (o *Options) resolved() (Options, error) {
 	r.MaxOutstanding = cmp.Or(r.MaxOutstanding, DefaultMaxOutstanding)
 	r.PingInterval = cmp.Or(r.PingInterval, DefaultPingInterval)
 	r.MissedPings = cmp.Or(r.MissedPings, DefaultMissedPings)
-	r.StaleAfter = cmp.Or(r.StaleAfter, max(DefaultStaleAfter, 4*min(r.PingInterval, maxPingInterval)))
-	if r.PingInterval < MinPingInterval || r.PingInterval > maxPingInterval {
-		return r, fmt.Errorf("%w: option PingInterval is %s; %s to %s are allowed", ErrInvalid, r.PingInterval, MinPingInterval, maxPingInterval)
+	r.StaleAfter = cmp.Or(r.StaleAfter, max(DefaultStaleAfter, 4*min(r.PingInterval, MaxPingInterval)))
+	if r.PingInterval < MinPingInterval || r.PingInterval > MaxPingInterval {
+		return r, fmt.Errorf("%w: option PingInterval is %s; %s to %s are allowed", ErrInvalid, r.PingInterval, MinPingInterval, MaxPingInterval)
 	}
 	if r.StaleAfter <= r.PingInterval {
 		return r, fmt.Errorf("%w: option StaleAfter is %s, and must be longer than PingInterval, which is %s", ErrInvalid, r.StaleAfter, r.PingInterval)

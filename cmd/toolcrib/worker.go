@@ -110,8 +110,8 @@ func (f *workerFlags) complete(args []string) error {
 	if given != 1 {
 		return usageError{errors.New("expected what to serve: -c FILE, --openapi DOCUMENT or -- COMMAND, and one of them alone")}
 	}
-	if f.options.MaxConcurrentToolCalls < 1 || f.options.MaxQueuedToolCalls < 0 {
-		return usageError{errors.New("--concurrency must be at least 1, and --queue not negative")}
+	if err := f.bounds(); err != nil {
+		return usageError{err}
 	}
 	f.url = cmp.Or(f.url, os.Getenv(workersURLEnv), "nats://"+gateway.DefaultWorkersListen)
 	f.login.Name = "toolcrib worker " + f.toolset
@@ -125,6 +125,25 @@ func (f *workerFlags) complete(args []string) error {
 		return usageError{fmt.Errorf("--connect: %w", err)}
 	}
 	return f.readKey()
+}
+
+// bounds checks numbers, times and the namespace.
+func (f *workerFlags) bounds() error {
+	o := &f.options
+	switch {
+	case o.MaxConcurrentToolCalls < 1 || o.MaxConcurrentToolCalls > provider.MostConcurrentToolCalls:
+		return fmt.Errorf("--concurrency: expected 1 to %d", provider.MostConcurrentToolCalls)
+	case o.MaxQueuedToolCalls < 0 || o.MaxQueuedToolCalls > provider.MostQueuedToolCalls:
+		return fmt.Errorf("--queue: expected 0 to %d", provider.MostQueuedToolCalls)
+	case o.DrainTimeout < 0 || f.connectWithin <= 0:
+		return errors.New("--drain-timeout and --connect-timeout: expected a length of time such as 30s")
+	case o.Namespace == "":
+		return nil
+	}
+	if err := registry.CheckNamespace(o.Namespace); err != nil {
+		return fmt.Errorf("--namespace: %w", err)
+	}
+	return nil
 }
 
 func (f *workerFlags) readKey() error {

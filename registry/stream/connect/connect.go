@@ -5,7 +5,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	neturl "net/url"
 	"os"
+	"strconv"
 	"strings"
 
 	"github.com/toolcrib/toolcrib/registry/stream"
@@ -81,11 +83,32 @@ func Check(url string, o *Options) error {
 	case !found || rest == "":
 		return fmt.Errorf("%w: the address of a stream server begins with nats://, tls://, redis:// or rediss://", stream.ErrInvalid)
 	case scheme == "nats" || scheme == "tls":
-		return nil
+		return checkServers(url)
 	case !isRedis(url):
 		return fmt.Errorf("%w: the address of a stream server begins with nats://, tls://, redis:// or rediss://, and not with %.16q", stream.ErrInvalid, scheme+"://")
 	case o.Token != "" || o.TokenFile != "" || o.CredentialsFile != "" || o.NKeyFile != "":
 		return fmt.Errorf("%w: Redis takes a user and a password, and no token, credentials file or nkey", stream.ErrInvalid)
+	}
+	return nil
+}
+
+// checkServers checks each server of a NATS cluster, and quotes none, as a part that
+// cannot be read may be one of a password.
+func checkServers(urls string) error {
+	for i, part := range strings.Split(urls, ",") {
+		scheme, _, found := strings.Cut(part, "://")
+		if !found {
+			part = "nats://" + part
+		} else if scheme != "nats" && scheme != "tls" {
+			return fmt.Errorf("%w: server %d of the address is none of nats:// or tls://, as the first one is", stream.ErrInvalid, i+1)
+		}
+		u, err := neturl.Parse(part)
+		if err != nil || u.Hostname() == "" {
+			return fmt.Errorf("%w: server %d of the address is not of the form nats://host:port", stream.ErrInvalid, i+1)
+		}
+		if port, err := strconv.ParseUint(u.Port(), 10, 16); u.Port() != "" && (err != nil || port == 0) {
+			return fmt.Errorf("%w: the port of server %d of the address is not from 1 to 65535", stream.ErrInvalid, i+1)
+		}
 	}
 	return nil
 }
