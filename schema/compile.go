@@ -54,6 +54,9 @@ type Options struct {
 	// Resources are schemas that $ref and $schema may name, by absolute URL.
 	// Nothing is ever loaded from a network or a file system.
 	Resources map[string]json.RawMessage
+	// Owned says that nobody changes the text after it was given to Compile,
+	// which then keeps it and not a copy.
+	Owned bool
 }
 
 // A Schema is a compiled JSON Schema. It is immutable and safe for concurrent
@@ -77,7 +80,9 @@ func Compile(raw json.RawMessage, opts *Options) (*Schema, error) {
 	if opts == nil {
 		opts = &Options{}
 	}
-	raw = bytes.Clone(rawjson.Trim(raw))
+	if raw = rawjson.Trim(raw); !opts.Owned {
+		raw = bytes.Clone(raw)
+	}
 	if len(raw) == 0 {
 		return newSchema(nil, anyNode, opts), nil
 	}

@@ -1,15 +1,10 @@
 package tools
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/binary"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"hash"
 	"math"
 	"slices"
 	"sync/atomic"
@@ -64,7 +59,7 @@ func (c *catalog) newBinding(d *ToolDescriptor, old *binding) (*binding, error) 
 	if err := checkDepth(&d.Tool); err != nil {
 		return nil, err
 	}
-	b := &binding{cat: c, given: cloneTool(&d.Tool), driver: d.driver(), validate: d.Validate, companion: d.Companion,
+	b := &binding{cat: c, given: keptTool(&d.Tool), driver: d.driver(), validate: d.Validate, companion: d.Companion,
 		bus: d.bus, inline: d.inline, redirect: d.redirect}
 	if old != nil {
 		b.hidden = old.hidden
@@ -314,57 +309,6 @@ func shallow(v any, depth int) bool {
 		}
 	}
 	return true
-}
-
-// definitionDigest identifies what a caller relies on.
-func definitionDigest(t *Tool) string {
-	d := digester{sha256.New()}
-	d.text(t.Name)
-	d.text(t.Title)
-	d.bytes(t.Definition)
-	d.within(t.Definition, []byte(t.Description))
-	d.within(t.Definition, t.ArgsSchema)
-	d.within(t.Definition, t.OutSchema)
-	d.text(string(t.SideEffects))
-	if safety, err := json.Marshal(t.Safety); err == nil {
-		d.bytes(safety)
-	}
-	d.text(t.SafetyNotes)
-	d.text(string(t.Kind))
-	for _, inj := range t.Injected {
-		d.text(inj.Arg)
-	}
-	return hex.EncodeToString(d.Sum(nil))
-}
-
-// digester hashes texts so that where one ends is part of the hash.
-type digester struct{ hash.Hash }
-
-func (d digester) text(s string) { d.bytes([]byte(s)) }
-
-func (d digester) bytes(b []byte) {
-	d.number(len(b))
-	_, _ = d.Write(b) // a hash takes everything
-}
-
-func (d digester) number(n int) {
-	var b [8]byte
-	binary.LittleEndian.PutUint64(b[:], uint64(n))
-	_, _ = d.Write(b[:])
-}
-
-// within hashes a text that is usually a part of another which is hashed
-// already: then where it stands says as much.
-func (d digester) within(whole, part []byte) {
-	at := -1
-	if len(part) > 0 {
-		at = bytes.Index(whole, part)
-	}
-	if d.number(at); at < 0 {
-		d.bytes(part)
-		return
-	}
-	d.number(len(part))
 }
 
 // Wrap returns a descriptor whose innermost step is surrounded by middleware,

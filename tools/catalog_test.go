@@ -127,7 +127,25 @@ func spoil(t *tools.Tool) {
 func TestNothingIsShared(t *testing.T) {
 	d := full()
 	d.Tool.Definition = json.RawMessage(`{"name":"full"}`)
-	cat := newCatalog(t, nil, d)
+	t.Run("apart", func(t *testing.T) { nothingIsShared(t, d) })
+
+	t.Run("one inside another", func(t *testing.T) { nothingIsShared(t, fullInside()) })
+	t.Run("amended", func(t *testing.T) { nothingIsShared(t, fullInside(), tools.WithAmend(func(*tools.Tool) {})) })
+}
+
+// fullInside is full with schemas that are a part of the definition.
+func fullInside() tools.ToolDescriptor {
+	d := full()
+	args := len(d.Tool.ArgsSchema)
+	d.Tool.Definition = json.RawMessage(`{"inputSchema":` + string(d.Tool.ArgsSchema) + `,"outputSchema":{}}`)
+	d.Tool.ArgsSchema = d.Tool.Definition[len(`{"inputSchema":`):][:args]
+	d.Tool.OutSchema = d.Tool.Definition[len(d.Tool.Definition)-3:][:2]
+	return d
+}
+
+func nothingIsShared(t *testing.T, d tools.ToolDescriptor, opts ...tools.CatalogOption) {
+	t.Helper()
+	cat := newCatalog(t, opts, d)
 	filter := tools.CatalogFilter{GrantedScopes: []string{"s"}}
 	want := cat.List(filter)
 	spoil(&d.Tool)

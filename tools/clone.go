@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"slices"
+	"unsafe"
 )
 
 // cloneTool returns a copy that shares no memory which can be changed.
@@ -14,6 +15,43 @@ func cloneTool(t *Tool) (out Tool) {
 	c.reserve(bytes, strs)
 	c.tool(&out, t)
 	return out
+}
+
+// keptTool is cloneTool for a copy that stays with the catalog: a schema that is
+// a part of the definition stays one.
+func keptTool(t *Tool) Tool {
+	rest := *t
+	args, argsInside := offsetIn(t.Definition, t.ArgsSchema)
+	if argsInside {
+		rest.ArgsSchema = nil
+	}
+	result, resultInside := offsetIn(t.Definition, t.OutSchema)
+	if resultInside {
+		rest.OutSchema = nil
+	}
+	out := cloneTool(&rest)
+	if argsInside {
+		out.ArgsSchema = part(out.Definition, args, len(t.ArgsSchema))
+	}
+	if resultInside {
+		out.OutSchema = part(out.Definition, result, len(t.OutSchema))
+	}
+	return out
+}
+
+// part is a part of a text, without room behind its end.
+func part(text json.RawMessage, at, size int) json.RawMessage { return text[at : at+size : at+size] }
+
+// offsetIn reports where part lies in the memory of whole, if it does.
+func offsetIn(whole, part json.RawMessage) (at int, inside bool) {
+	if len(part) == 0 || len(part) > len(whole) {
+		return 0, false
+	}
+	from, to := uintptr(unsafe.Pointer(&whole[0])), uintptr(unsafe.Pointer(&part[0]))
+	if to < from || to-from > uintptr(len(whole)-len(part)) {
+		return 0, false
+	}
+	return int(to - from), true
 }
 
 // cloneExcept is cloneTool, save that the texts which t shares with own stay

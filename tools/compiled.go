@@ -20,10 +20,11 @@ type compiled struct {
 }
 
 func newCompiled(resources map[string]json.RawMessage) *compiled {
-	return &compiled{opts: schema.Options{Resources: maps.Clone(resources)}, byText: map[string]*schema.Schema{}}
+	return &compiled{opts: schema.Options{Resources: maps.Clone(resources), Owned: true}, byText: map[string]*schema.Schema{}}
 }
 
-// compile returns nil for an absent schema.
+// compile returns nil for an absent schema. The text belongs to a binding and is
+// never changed.
 func (c *compiled) compile(raw json.RawMessage) (*schema.Schema, error) {
 	if len(raw) == 0 {
 		return nil, nil
