@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -23,6 +24,7 @@ type Options struct {
 	Rounds   int
 	Only     string // names of programs, separated by commas; empty is all of them
 	Profile  string // a folder for profiles
+	Past     string // numbers of calls, separated by commas, after each of which a round is run
 	Worker   string // which program to be the worker of, in a worker's process
 	Server   string // where the server is, in a worker's process
 }
@@ -36,6 +38,7 @@ func Flags() *Options {
 	flag.IntVar(&o.Rounds, "rounds", 5, "how many rounds are run")
 	flag.StringVar(&o.Only, "only", "", "names of the programs to run beside the floor, separated by commas; all of them when empty")
 	flag.StringVar(&o.Profile, "profile", "", "write CPU profiles of callers and workers into this folder")
+	flag.StringVar(&o.Past, "past", "", "measure each program after so many calls, such as 0,10000,100000, all made in one run")
 	flag.StringVar(&o.Worker, "worker", "", "be the worker of a program")
 	flag.StringVar(&o.Server, "server", "", "where a worker finds the server")
 	return &o
@@ -74,9 +77,9 @@ func run(ctx context.Context, o *Options, programs []Program) error {
 			return work(ctx, o, p)
 		}
 	}
-	if o.Only != "" {
-		wanted := strings.Split(o.Only, ",")
-		programs = append(programs[:1:1], slices.DeleteFunc(slices.Clone(programs[1:]), func(p Program) bool { return !slices.Contains(wanted, p.Name) })...)
+	programs = wanted(o, programs)
+	if o.Past != "" {
+		return grow(ctx, o, programs)
 	}
 	rounds := make([][]round, len(programs))
 	for range o.Rounds {
@@ -94,9 +97,18 @@ func run(ctx context.Context, o *Options, programs []Program) error {
 		fmt.Printf("%s, medians and ranges, times the floor: p50 %s; calls/s %s; CPU %s\n", p.Name,
 			compare(rounds[i+1], rounds[0], func(r round) float64 { return r.p50 }),
 			compare(rounds[i+1], rounds[0], func(r round) float64 { return r.rate }),
-			compare(rounds[i+1], rounds[0], func(r round) float64 { return r.caller + r.worker }))
+			compare(rounds[i+1], rounds[0], round.cpu))
 	}
 	return nil
+}
+
+// wanted returns the floor and those of the other programs that were asked for.
+func wanted(o *Options, programs []Program) []Program {
+	if o.Only == "" {
+		return programs
+	}
+	names := strings.Split(o.Only, ",")
+	return append(programs[:1:1], slices.DeleteFunc(slices.Clone(programs[1:]), func(p Program) bool { return !slices.Contains(names, p.Name) })...)
 }
 
 // compare tells how a figure of a program is to that of the floor, round by round.
@@ -113,36 +125,125 @@ func compare(of, floor []round, figure func(round) float64) string {
 // caller and its worker.
 type round struct{ rate, p50, p99, caller, worker float64 }
 
-// measure starts a program with its worker, makes the calls, and ends both.
-func measure(ctx context.Context, o *Options, p Program) (round, error) {
+// running is a program with its worker.
+type running struct {
+	program Program
+	options *Options
+	caller  Caller
+	worker  *exec.Cmd
+}
+
+// start starts a program with its worker, and lets it warm up.
+func start(ctx context.Context, o *Options, p Program) (*running, error) {
 	caller, err := p.Start(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	r := &running{program: p, options: o, caller: caller}
+	r.worker = exec.Command(os.Args[0], "-worker", p.Name, "-server", caller.Server(), "-inflight", fmt.Sprint(o.InFlight), "-profile", o.Profile)
+	r.worker.Stderr = os.Stderr
+	if err := r.worker.Start(); err != nil {
+		return nil, errors.Join(err, caller.Close())
+	}
+	if _, err := many(ctx, caller, o.InFlight, max(o.Calls/20, o.InFlight)); err != nil {
+		return nil, errors.Join(err, r.end())
+	}
+	return r, nil
+}
+
+// end ends both.
+func (r *running) end() error {
+	if r.options.Profile != "" {
+		_ = r.worker.Process.Signal(os.Interrupt)
+		time.Sleep(time.Second)
+	}
+	_ = r.worker.Process.Kill()
+	_ = r.worker.Wait()
+	return r.caller.Close()
+}
+
+// round makes calls.
+func (r *running) round(ctx context.Context, calls int) (round, error) {
+	here, there := used(os.Getpid()), used(r.worker.Process.Pid)
+	stop := profile(r.options, r.program.Name+".caller")
+	one, err := many(ctx, r.caller, r.options.InFlight, calls)
+	stop()
+	one.caller = float64((used(os.Getpid()) - here).Microseconds()) / float64(calls)
+	one.worker = float64((used(r.worker.Process.Pid) - there).Microseconds()) / float64(calls)
+	return one, err
+}
+
+// measure starts a program, makes the calls of a round, and ends it.
+func measure(ctx context.Context, o *Options, p Program) (round, error) {
+	r, err := start(ctx, o, p)
 	if err != nil {
 		return round{}, err
 	}
-	worker := exec.Command(os.Args[0], "-worker", p.Name, "-server", caller.Server(), "-inflight", fmt.Sprint(o.InFlight),
-		"-profile", o.Profile)
-	worker.Stderr = os.Stderr
-	if err := worker.Start(); err != nil {
-		return round{}, errors.Join(err, caller.Close())
-	}
-	defer func() {
-		if o.Profile != "" {
-			_ = worker.Process.Signal(os.Interrupt)
-			time.Sleep(time.Second)
+	one, err := r.round(ctx, o.Calls)
+	return one, errors.Join(err, r.end())
+}
+
+// grow measures each program after more and more calls, of which it keeps what it keeps. The floor takes a turn beside
+// each.
+func grow(ctx context.Context, o *Options, programs []Program) error {
+	var levels []int
+	for part := range strings.SplitSeq(o.Past, ",") {
+		n, err := strconv.Atoi(part)
+		if err != nil {
+			return fmt.Errorf("-past is made of numbers: %w", err)
 		}
-		_ = worker.Process.Kill()
-		_ = worker.Wait()
-	}()
-	if _, err := many(ctx, caller, o.InFlight, max(o.Calls/20, o.InFlight)); err != nil { // warms up
-		return round{}, errors.Join(err, caller.Close())
+		levels = append(levels, n)
 	}
-	here, there := used(os.Getpid()), used(worker.Process.Pid)
-	stop := profile(o, p.Name+".caller")
-	r, err := many(ctx, caller, o.InFlight, o.Calls)
-	stop()
-	r.caller = float64((used(os.Getpid()) - here).Microseconds()) / float64(o.Calls)
-	r.worker = float64((used(worker.Process.Pid) - there).Microseconds()) / float64(o.Calls)
-	return r, errors.Join(err, caller.Close())
+	for _, p := range programs[1:] {
+		r, err := start(ctx, o, p)
+		if err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+		if err := errors.Join(r.grow(ctx, levels, programs[0]), r.end()); err != nil {
+			return fmt.Errorf("%s: %w", p.Name, err)
+		}
+	}
+	return nil
+}
+
+func (r *running) grow(ctx context.Context, levels []int, floor Program) error {
+	made := 0
+	for _, level := range levels {
+		if level > made {
+			if _, err := many(ctx, r.caller, r.options.InFlight, level-made); err != nil {
+				return err
+			}
+			made = level
+		}
+		var own, beside []round
+		for range r.options.Rounds {
+			one, err := r.round(ctx, r.options.Calls)
+			if err != nil {
+				return err
+			}
+			bare, err := measure(ctx, r.options, floor)
+			if err != nil {
+				return err
+			}
+			made += r.options.Calls
+			own, beside = append(own, one), append(beside, bare)
+		}
+		p50 := func(r round) float64 { return r.p50 }
+		fmt.Printf("%s after %d calls: p50 %.0f µs, %s times the floor; CPU %.0f µs, %s times the floor\n", r.program.Name, level,
+			middle(own, p50), compare(own, beside, p50), middle(own, round.cpu), compare(own, beside, round.cpu))
+	}
+	return nil
+}
+
+func (r round) cpu() float64 { return r.caller + r.worker }
+
+// middle is the median of a figure.
+func middle(of []round, figure func(round) float64) float64 {
+	var list []float64
+	for _, r := range of {
+		list = append(list, figure(r))
+	}
+	return median(list)
 }
 
 // many makes calls, a number of them at a time.

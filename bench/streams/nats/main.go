@@ -6,11 +6,18 @@
 //
 //	go run ./bench/streams/nats -sync grouped -calls 20000 -inflight 64 -rounds 5
 //
+//	go run ./bench/streams/nats -past 0,10000,100000
+//	go run ./bench/streams/nats -idle 1,10,50
+//
+// -past measures calls after so many others in one run, -idle what passes the server while nothing is called, over as many
+// ping intervals as there are rounds.
+//
 // With -sync every and -sync later both sync in the same way. With -sync grouped, the default of natsserver, the floor syncs
 // every write, which is the only way for it to promise the same.
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -26,11 +33,19 @@ const token = "bench"
 func main() {
 	o := floor.Flags()
 	mode := flag.String("sync", "grouped", "grouped, every or later")
+	toolsets := flag.String("idle", "", "count what passes the server while nothing is called, with so many toolsets, such as 1,10,50")
 	flag.Parse()
 	sync, known := map[string]natsserver.Sync{"grouped": natsserver.SyncGrouped, "every": natsserver.SyncEvery, "later": natsserver.SyncLater}[*mode]
 	if !known {
 		fmt.Fprintln(os.Stderr, "-sync is grouped, every or later")
 		os.Exit(2)
+	}
+	if *toolsets != "" {
+		if err := idle(context.Background(), *toolsets, o.Rounds); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
 	}
 	floor.Main(o, []floor.Program{
 		{Name: "bare", Start: startBare(sync != natsserver.SyncLater), Work: workBare},
