@@ -3,6 +3,7 @@ package mcpserver
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
@@ -36,7 +37,8 @@ func define(t tools.Tool, out json.RawMessage) []byte {
 // changed which the catalog says differently.
 func redefine(t tools.Tool) ([]byte, error) {
 	p := readPublished(t.Definition)
-	changes := []rawjson.Member{{Key: "name", Value: rawjson.Quote(t.Name)}}
+	name := rawjson.Quote(t.Name)
+	changes := []rawjson.Member{{Key: "name", Value: name}}
 	change := func(key string, value []byte) {
 		changes = append(changes, rawjson.Member{Key: key, Value: value})
 	}
@@ -62,15 +64,26 @@ func redefine(t tools.Tool) ([]byte, error) {
 	if !bytes.Equal(annotations, p.annotations) {
 		change("annotations", annotations)
 	}
+	if len(changes) == 1 && p.nameEnd > 0 {
+		return slices.Concat(t.Definition[:p.nameAt], name, t.Definition[p.nameEnd:]), nil
+	}
 	return rawjson.SetAll(t.Definition, changes...)
 }
 
 // published are members of a tool object that the catalog may say differently.
-type published struct{ title, description, input, output, annotations json.RawMessage }
+type published struct {
+	title, description, input, output, annotations json.RawMessage
+	// nameAt and nameEnd are where the name stands; nameEnd is 0 for an object
+	// that has none or is malformed.
+	nameAt, nameEnd int
+}
 
 func readPublished(definition json.RawMessage) (p published) {
-	for it := rawjson.Object(definition); it.Next(); {
+	it := rawjson.Object(definition)
+	for it.Next() {
 		switch {
+		case it.KeyIs("name"):
+			p.nameAt, p.nameEnd = it.Offset(), it.Offset()+len(it.Value())
 		case it.KeyIs("title"):
 			p.title = it.Value()
 		case it.KeyIs("description"):
@@ -82,6 +95,9 @@ func readPublished(definition json.RawMessage) (p published) {
 		case it.KeyIs("annotations"):
 			p.annotations = it.Value()
 		}
+	}
+	if it.Err() != nil || rawjson.SkipSpace(definition, it.End()) != len(definition) {
+		p.nameEnd = 0
 	}
 	return p
 }

@@ -32,6 +32,9 @@ func defineBounded(t tools.Tool) []byte {
 		return define(t, t.OutSchema)
 	}
 	def := define(t, nil)
+	if !mayHave(def, "outputSchema") {
+		return def
+	}
 	bare, err := rawjson.Delete(def, "outputSchema")
 	if err != nil {
 		return def // which has none

@@ -139,7 +139,7 @@ func claim(names map[string]string, key, tool string) (taken string) {
 // addApp notes the page that a tool names for showing what it gives. Such a
 // resource need not be listed.
 func (x *index) addApp(t *tools.Tool) {
-	if !mayHaveMeta(t.Definition) {
+	if !mayHave(t.Definition, "_meta") {
 		return
 	}
 	meta, ok := rawjson.Get(t.Definition, "_meta")
@@ -157,10 +157,10 @@ func (x *index) addApp(t *tools.Tool) {
 	}
 }
 
-// mayHaveMeta is a quick look, as most tools have no _meta. A key may be written
-// with escapes.
-func mayHaveMeta(definition []byte) bool {
-	return bytes.Contains(definition, []byte("_meta")) || bytes.Contains(definition, []byte(`\u`))
+// mayHave is a quick look, for a member that most tools do not have. A key may be
+// written with escapes.
+func mayHave(definition []byte, key string) bool {
+	return bytes.Contains(definition, []byte(key)) || bytes.Contains(definition, []byte(`\u`))
 }
 
 // promptName is the name under which a prompt is shown: that of its source,

@@ -63,7 +63,12 @@ func newIter(v []byte, opening, closing byte) Iter {
 
 // Next steps to the next member or element and reports whether there is one.
 // Its value has then been checked to be well-formed.
-func (it *Iter) Next() bool {
+func (it *Iter) Next() bool { return it.Step() && it.Skip() }
+
+// Step is Next for a caller that reads the value itself, or calls Skip: it may
+// read the elements of a long array where they stand, instead of going over them
+// twice. Of the value only the beginning is known then.
+func (it *Iter) Step() bool {
 	if it.done || it.fault != FaultNone {
 		return false
 	}
@@ -85,9 +90,24 @@ func (it *Iter) Next() bool {
 			return false
 		}
 	}
+	return true
+}
+
+// Skip reads the value to which Step led, and reports whether it is well-formed.
+func (it *Iter) Skip() bool {
 	it.valEnd, it.fault = skip(it.b, it.valStart)
 	it.next = it.valEnd
 	return it.fault == FaultNone
+}
+
+// Elements returns an iterator over the array to which Step led. When that has
+// come to the end without an error, Take goes on behind it.
+func (it *Iter) Elements() Iter { return Array(it.b[it.valStart:]) }
+
+// Take takes what was read of Elements for the value.
+func (it *Iter) Take(elements *Iter) {
+	it.valEnd = it.valStart + elements.next
+	it.next = it.valEnd
 }
 
 // RawKey returns the current member's key as it stands, with its quotes.

@@ -61,7 +61,9 @@ func (inv *inventory) addList(list *entryList, shelf *shelf) {
 	s := inv.server
 	definitions := inv.read(list, shelf)
 	shared := repeated(definitions)
-	for _, d := range definitions {
+	described := s.describeTools(list.kind, definitions)
+	inv.found = slices.Grow(inv.found, len(definitions))
+	for i, d := range definitions {
 		if err := s.checkHeaders(&d); err != nil {
 			inv.refuse(d.name, fmt.Errorf("%w: %w", tools.ErrToolInvalid, err))
 			continue
@@ -73,7 +75,7 @@ func (inv *inventory) addList(list *entryList, shelf *shelf) {
 		shelf.add(&d, tool)
 		inv.add(local, d.source(), func() tools.ToolDescriptor {
 			if d.kind == tools.KindTool {
-				return s.describe(d)
+				return described[i]
 			}
 			return s.describeNative(d, local, shelf)
 		})
@@ -81,6 +83,21 @@ func (inv *inventory) addList(list *entryList, shelf *shelf) {
 	if list.cut != nil {
 		inv.refuse(fmt.Sprintf("%s (end of %s)", s.cfg.Name, list.method), list.cut)
 	}
+}
+
+// describeTools describes the tools that the filter takes, several at once.
+// There are none of other kinds, which depend on what stands before them.
+func (s *Server) describeTools(kind tools.Kind, list []definition) []tools.ToolDescriptor {
+	if kind != tools.KindTool {
+		return nil
+	}
+	out := make([]tools.ToolDescriptor, len(list))
+	spread.Each(len(list), worthAWorker, func(i int) {
+		if s.filter.takes(list[i].name) {
+			out[i] = s.describe(list[i])
+		}
+	})
+	return out
 }
 
 // read returns the entries that can be read. What cannot be, and has a URI, is
@@ -104,11 +121,15 @@ func (inv *inventory) read(list *entryList, shelf *shelf) []definition {
 // worthAWorker is how many entries make up for starting a goroutine.
 const worthAWorker = 16
 
-// repeated returns the names that more than one resource has, which is allowed.
+// repeated returns the names that more than one resource of a list has, which is
+// allowed.
 func repeated(list []definition) map[string]bool {
+	if len(list) == 0 || !list[0].isResource() {
+		return nil
+	}
 	seen, twice := map[string]string{}, map[string]bool{}
 	for _, d := range list {
-		if uri, ok := seen[d.name]; ok && d.isResource() && uri != d.uri {
+		if uri, ok := seen[d.name]; ok && uri != d.uri {
 			twice[d.name] = true
 		}
 		seen[d.name] = d.uri

@@ -191,18 +191,7 @@ func (l *entryList) readPage(ctx context.Context, c *mcpwire.Client, params json
 	if err != nil {
 		return "", l.forgive(c, err)
 	}
-	var page json.RawMessage
-	it := rawjson.Object(raw)
-	for it.Next() {
-		switch {
-		case it.KeyIs(l.member):
-			page = it.Value()
-		case it.KeyIs("nextCursor"):
-			next, _ = rawjson.Unquote(it.Value())
-		case it.KeyIs("ttlMs"):
-			l.addTTL(it.Value())
-		}
-	}
+	page, entries, next := l.scanPage(raw)
 	if rawjson.KindOf(page) != rawjson.KindArray {
 		return "", fmt.Errorf("the answer to %s has no array %q", l.method, l.member)
 	}
@@ -211,14 +200,43 @@ func (l *entryList) readPage(ctx context.Context, c *mcpwire.Client, params json
 		return "", nil
 	}
 	l.page = page
-	for each := rawjson.Array(page); each.Next(); {
-		if len(l.entries) == maxEntries {
-			l.cut = fmt.Errorf("the list has more than %d entries; the first %d are taken", maxEntries, maxEntries)
-			return "", nil
-		}
-		l.entries = append(l.entries, each.Value())
+	if room := maxEntries - len(l.entries); len(entries) > room {
+		l.entries = append(l.entries, entries[:room]...)
+		l.cut = fmt.Errorf("the list has more than %d entries; the first %d are taken", maxEntries, maxEntries)
+		return "", nil
 	}
+	l.entries = append(l.entries, entries...)
 	return next, nil
+}
+
+// scanPage goes over a page once. It returns the array, its elements, and the
+// cursor of the next page.
+func (l *entryList) scanPage(raw json.RawMessage) (page json.RawMessage, entries []json.RawMessage, next string) {
+	it := rawjson.Object(raw)
+	for it.Step() {
+		isPage := it.KeyIs(l.member)
+		if each := it.Elements(); isPage && each.Err() == nil {
+			entries = entries[:0]
+			for each.Next() {
+				entries = append(entries, each.Value())
+			}
+			if each.Err() != nil {
+				return nil, nil, ""
+			}
+			it.Take(&each)
+		} else if !it.Skip() {
+			break
+		}
+		switch {
+		case isPage:
+			page = it.Value()
+		case it.KeyIs("nextCursor"):
+			next, _ = rawjson.Unquote(it.Value())
+		case it.KeyIs("ttlMs"):
+			l.addTTL(it.Value())
+		}
+	}
+	return page, entries, next
 }
 
 // forgive takes it for an empty list that a server does not know the method:
