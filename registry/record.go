@@ -77,13 +77,25 @@ func callKey(tenant, id string) store.Key {
 	return store.Key{Collection: callCollection, Owner: owner, Name: id}
 }
 
-// write puts a record, under a condition, in the place of one of the state before.
+// waits reports whether a record must be on the disk when it was written, in the
+// place of one of the state before, or as the first one of its call.
 //
-// What is told of a call must not be forgotten by a loss of power, with one
-// exception: the result of a call that a worker claimed. Without it the record says
-// that the call was claimed, which ends in an unknown outcome and never in a second
-// run. So it does not wait for the disk. A call that ends unclaimed does: somebody
-// was told that it was not run, and without its end it would be.
+// A loss of power takes what is not on the disk. Without its result a call that was
+// claimed has an unknown outcome, and is not run again. Without any record it is
+// not run either, as no registry knows it. But a record that says that the call was
+// accepted would have it run, though it ran, or though somebody was told that it
+// would not: so what follows that record waits for the disk in any case.
+func (l *ledger) waits(before, next state, first bool) bool {
+	switch {
+	case before == stateClaimed && next == stateDone:
+		return false
+	case first, next == stateAccepted:
+		return !l.later
+	}
+	return true
+}
+
+// write puts a record, under a condition, in the place of one of the state before.
 func (l *ledger) write(ctx context.Context, key store.Key, rec *record, condition store.Revision, before state) (store.Revision, error) {
 	value, err := Encode(rec)
 	if err != nil {
@@ -96,8 +108,8 @@ func (l *ledger) write(ctx context.Context, key store.Key, rec *record, conditio
 	} else {
 		w.Due = now.Add(lookAfter)
 	}
-	later := l.later || before == stateClaimed && rec.State == stateDone
-	revisions, err := l.records.Apply(ctx, store.Batch{Writes: []store.Write{w}, Later: later})
+	waits := l.waits(before, rec.State, condition == store.Absent)
+	revisions, err := l.records.Apply(ctx, store.Batch{Writes: []store.Write{w}, Later: !waits})
 	if err != nil {
 		return 0, err
 	}

@@ -312,6 +312,57 @@ func TestFirstStepIsTheFirstRecord(t *testing.T) {
 	}
 }
 
+// noting is a store that notes which batches do not wait for the disk.
+type noting struct {
+	store.Records
+	later []bool
+}
+
+func (n *noting) Apply(ctx context.Context, b store.Batch) ([]store.Revision, error) {
+	n.later = append(n.later, b.Later)
+	return n.Records.Apply(ctx, b)
+}
+
+// What would have a call run again, if it were lost, is on the disk before the next
+// step.
+func TestWhatWaitsForTheDisk(t *testing.T) {
+	by := &Claim{ToolUseID: "one", Instance: "w", Token: "token"}
+	steps := map[string]func(c *call, l *ledger) error{
+		"keep":  func(c *call, l *ledger) error { c.keep(t.Context(), l); return nil },
+		"claim": func(c *call, l *ledger) error { _, _, err := c.claim(t.Context(), l, by); return err },
+		"back":  func(c *call, l *ledger) error { return c.unclaim(t.Context(), l, by) },
+		"end":   func(c *call, l *ledger) error { return c.finish(t.Context(), l, failed("one", &ToolError{})) },
+	}
+	for _, way := range []struct {
+		steps            []string
+		grouped, relaxed string // d for each write that waits for the disk
+	}{
+		{[]string{"claim", "end"}, "d-", "--"},
+		{[]string{"keep", "claim", "end"}, "dd-", "-d-"},
+		{[]string{"end"}, "d", "-"},
+		{[]string{"keep", "end"}, "dd", "-d"},
+		{[]string{"claim", "back", "claim", "end"}, "ddd-", "--d-"},
+		{[]string{"claim", "back", "end"}, "ddd", "--d"},
+	} {
+		for later, want := range map[bool]string{false: way.grouped, true: way.relaxed} {
+			records := &noting{Records: memory(t)}
+			l, c := &ledger{records: records, retention: time.Hour, later: later}, accepted("one", "digest")
+			for _, name := range way.steps {
+				if err := steps[name](c, l); err != nil {
+					t.Fatal(err)
+				}
+			}
+			got := ""
+			for _, relaxed := range records.later {
+				got += map[bool]string{false: "d", true: "-"}[relaxed]
+			}
+			if got != want {
+				t.Errorf("%v, later %v: %s, want %s", way.steps, later, got, want)
+			}
+		}
+	}
+}
+
 // The keeper records what no worker has claimed after a while, and at its end at
 // once.
 func TestKeeper(t *testing.T) {

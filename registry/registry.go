@@ -31,10 +31,11 @@ type Options struct {
 
 	// Wait lets calls wait for a worker when none is up, until their deadline.
 	Wait bool
-	// SyncLater lets the records of calls reach the disk some time after they
-	// were written. They survive the end of the process; a loss of power may take
-	// those of the last moments, and with them the knowledge that a call ran.
-	// Without it a call is on the disk as claimed before its worker runs it.
+	// SyncLater lets the first record of a call reach the disk some time after it
+	// was written. It survives the end of the process. A loss of power may take
+	// calls of the last moments, which nobody runs again but their own caller, who
+	// may ask for one again and is not known. Without it a call is on the disk as
+	// claimed before its worker runs it.
 	SyncLater bool
 	// RecordAll keeps a record of calls of harmless tools too.
 	RecordAll bool
