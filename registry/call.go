@@ -47,6 +47,8 @@ type call struct {
 	heard  chan struct{} // holds one: a note came
 	// waiters are callers that wait for the result; guarded by the registry.
 	waiters int
+
+	questions *questions // of the worker; nil when the caller cannot be asked
 }
 
 // storeTime bounds a step of the record, which must not depend on how long a

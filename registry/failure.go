@@ -17,6 +17,8 @@ func codeMeaning(code string) (class tools.ErrorClass, sentinel error) {
 		return tools.ErrClassPermanent, tools.ErrToolInvalidOutput
 	case CodeToolNotFound:
 		return tools.ErrClassPermanent, tools.ErrToolNotFound
+	case CodeAskUnsupported:
+		return tools.ErrClassPermanent, tools.ErrAskUnsupported
 	case CodeOverloaded:
 		return tools.ErrClassTransient, tools.ErrOverloaded
 	case CodeTimeout, CodeExpired:
@@ -103,7 +105,7 @@ func ErrorOf(err error) *ToolError {
 		err  error
 		code string
 	}{{tools.ErrToolInvalidArgs, CodeInvalidArguments}, {tools.ErrToolInvalidOutput, CodeInvalidOutput}, {tools.ErrToolNotFound, CodeToolNotFound},
-		{tools.ErrOverloaded, CodeOverloaded}} {
+		{tools.ErrOverloaded, CodeOverloaded}, {tools.ErrAskUnsupported, CodeAskUnsupported}} {
 		if errors.Is(err, known.err) {
 			out.Code = known.code
 			break

@@ -10,8 +10,12 @@ import (
 	"github.com/toolcrib/toolcrib/store"
 )
 
-// settleRequest answers a worker that claims a call or gives its result.
+// settleRequest answers a worker that claims a call, asks its caller or gives its
+// result.
 func (r *Registry) settleRequest(ctx context.Context, m stream.Message) stream.Message {
+	if m.Name == MessageAsk {
+		return r.asked(m)
+	}
 	if m.Name == MessageClaim {
 		var c Claim
 		if decode(m.Payload, &c) != nil || c.check() != nil {
@@ -133,6 +137,7 @@ func (r *Registry) discard(c *call) {
 	defer r.mu.Unlock()
 	if c.waiters == 0 && (c.over() || !c.recorded || c.homeless.Load()) && r.calls[c.id] == c {
 		delete(r.calls, c.id)
+		c.questions.close()
 	}
 }
 

@@ -145,12 +145,9 @@ func (r *Registry) prepare(ctx context.Context, ts *toolset, q *request) *call {
 	who, _ := identity.QuadrupleFrom(ctx)
 	in := tools.CallFrom(ctx)
 	now := time.Now()
-	deadline := now.Add(r.opts.MaxCallTime)
-	if end, ok := ctx.Deadline(); ok && end.Before(deadline) {
-		deadline = end
-	}
+	deadline := r.deadline(ctx)
 	m := &ToolCallMessage{Type: TypeCall, Tool: q.tool, Payload: q.args, Deadline: deadline, Contract: q.fingerprint,
-		ReplyTo: r.resultsStream(), Meta: &ToolCallMeta{RunID: who.RunID, SessionID: who.SessionID, TenantID: who.TenantID, UserID: who.UserID},
+		ReplyTo: r.resultsStream(), Asks: asksOf(in), Meta: &ToolCallMeta{RunID: who.RunID, SessionID: who.SessionID, TenantID: who.TenantID, UserID: who.UserID},
 		Route: &Route{Inbox: r.inbox, Shared: shared(r.opts.Namespace, "settle"), Token: rand.Text(), Claim: !q.harmless}}
 	wait := r.opts.Wait || waits(ctx)
 	if in != nil {
@@ -168,6 +165,9 @@ func (r *Registry) prepare(ctx context.Context, ts *toolset, q *request) *call {
 		c.rec.Digest = q.digest(ts.name, in)
 	}
 	m.Route.Confirm = c.recorded
+	if m.Asks != nil {
+		c.questions = newQuestions()
+	}
 	return c
 }
 
@@ -326,6 +326,8 @@ func (r *Registry) await(ctx context.Context, c *call, sent <-chan error) (tools
 			sent = nil
 		case <-c.notes.come:
 			c.notes.pass(ctx, in)
+		case a := <-c.questions.next():
+			go r.put(ctx, c, in, a)
 		case <-c.refused:
 			return tools.ToolResult{}, unkept(c.fault)
 		case <-c.done:

@@ -84,6 +84,9 @@ type ToolCallMessage struct {
 	// Route is how the registry that sent the call is reached at once. Nil
 	// means that a stream takes the answer, and that nothing is claimed.
 	Route *Route `json:"route,omitzero"`
+	// Asks says what the caller can be asked while the tool runs. Nil means
+	// nothing, as it is without a Route.
+	Asks *Asks `json:"asks,omitzero"`
 }
 
 // ToolCallMeta says where a call comes from.
@@ -235,6 +238,7 @@ const (
 	CodeResultTooLarge   = "result_too_large"
 	CodeOutcomeUnknown   = "outcome_unknown"
 	CodeUnavailable      = "unavailable"
+	CodeAskUnsupported   = "ask_unsupported"
 )
 
 // OutputDeltaMessage is a piece of a tool's output that comes before its result.

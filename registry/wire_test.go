@@ -21,7 +21,8 @@ func messages() []any {
 		Meta: &ToolCallMeta{RunID: "r", SessionID: "s", TurnID: "u", ToolCallID: "c", ParentToolCallID: "p", TenantID: "t", UserID: "v",
 			IdempotencyKey: "k", Attempt: 3, Caller: json.RawMessage(`{"x":null}`)},
 		TraceParent: "1", TraceState: "2", Baggage: "3", ReplyTo: "4", Deadline: at, Contract: "5",
-		Route: &Route{Inbox: "i", Shared: "s", Token: "t", Claim: true, Confirm: true}}
+		Route: &Route{Inbox: "i", Shared: "s", Token: "t", Claim: true, Confirm: true},
+		Asks:  &Asks{Sampling: true, ElicitForm: true, ElicitURL: true, Roots: true, Declared: json.RawMessage(`{"elicitation":{}}`), Client: "c"}}
 	result := ToolResultMessage{ToolUseID: "a", ResultJSON: json.RawMessage(`"x"`), IsError: true, Meta: json.RawMessage(`{}`),
 		Wire: json.RawMessage(`{"content":[]}`), WireKind: "w", Receipt: &Receipt{Instance: "i", Token: "t", TenantID: "n", Notes: 7}}
 	failure := ToolResultMessage{ToolUseID: "a", Error: &ToolError{Code: "c", Message: "m"}}
@@ -94,7 +95,7 @@ func FuzzQuickDecoding(f *testing.F) {
 		f.Add(doc)
 	}
 	for _, doc := range []string{`{"type":null}`, `{"meta":null,"route":null}`, `{"payload":null}`, `{"attempt":1.0}`, `{"typ\u0065":"call"}`,
-		`{"deadline":"2026-01-02T3:04:05Z"}`, `{"deadline":null}`, ` {"type" : "call" } `, `{"meta":{"attempt":01}}`, `{"release":1}`,
+		`{"deadline":"2026-01-02T3:04:05Z"}`, `{"deadline":null}`, ` {"type" : "call" } `, `{"meta":{"attempt":01}}`, `{"release":1}`, `{"release":`, `{"payload":`, `{"deadline":`,
 		`{"tool_use_id":"\ud800"}`, `{"meta":{"attempt":+1}}`, `{"meta":{"attempt":99999999999999999999}}`, strings.Repeat(`{"meta":`, 1100)} {
 		f.Add([]byte(doc))
 	}

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -38,6 +39,7 @@ type workerFlags struct {
 	config        string
 	openapi       string
 	prefix        string
+	session       string
 	env           []string
 	keyFile       string
 	login         connect.Options
@@ -72,6 +74,7 @@ back those that wait.`,
 	flags.StringVarP(&f.config, "config", "c", "", "configuration whose sources are served")
 	flags.StringVar(&f.openapi, "openapi", "", "file or URL of an OpenAPI document whose operations are served")
 	flags.StringVar(&f.prefix, "prefix", "", "what stands before the tools' names, or none (default the toolset's name and an underscore)")
+	flags.StringVar(&f.session, "session", "", "who shares a process of COMMAND: shared, per_user or per_session (default shared); with per_session it can ask the caller, such as for input")
 	flags.StringArrayVar(&f.env, "env", nil, "name of a variable that COMMAND gets, beside PATH, HOME, LANG and TMPDIR; may be repeated")
 	flags.StringVar(&f.login.TokenFile, "token-file", "", "file with the token of the stream server")
 	flags.StringVar(&f.login.User, "user", "", "user at the stream server")
@@ -112,6 +115,9 @@ func (f *workerFlags) complete(args []string) error {
 	}
 	if err := f.bounds(); err != nil {
 		return usageError{err}
+	}
+	if f.session != "" && (len(args) == 0 || !slices.Contains([]string{"shared", "per_user", "per_session"}, f.session)) {
+		return usageError{errors.New("--session: expected shared, per_user or per_session, and a COMMAND whose processes it is about")}
 	}
 	f.url = cmp.Or(f.url, os.Getenv(workersURLEnv), "nats://"+gateway.DefaultWorkersListen)
 	f.login.Name = "toolcrib worker " + f.toolset
@@ -185,7 +191,7 @@ func (f *workerFlags) configuration(args []string) (*gateway.Config, error) {
 		}
 		env[name] = "${" + name + "}"
 	}
-	cfg.Tools.MCPServers = []gateway.MCPServer{{Name: f.toolset, Command: args, Env: env, Prefix: f.prefix}}
+	cfg.Tools.MCPServers = []gateway.MCPServer{{Name: f.toolset, Command: args, Env: env, Prefix: f.prefix, Session: f.session}}
 	return cfg, nil
 }
 

@@ -83,7 +83,8 @@ func (w *worker) tellHeld(m stream.Message) {
 	}
 }
 
-// respond answers a ping of a registry, or a request to end.
+// respond answers a ping of a registry or a request to end, and takes what a
+// caller answered.
 func (w *worker) respond(ctx context.Context, m stream.Message) stream.Message {
 	if m.Name == registry.MessageRetire {
 		w.retire.Do(func() { close(w.retired) })
@@ -93,6 +94,9 @@ func (w *worker) respond(ctx context.Context, m stream.Message) stream.Message {
 		case <-ctx.Done():
 			return stream.Message{Name: registry.MessageRetry}
 		}
+	}
+	if m.Name == registry.MessageAnswer {
+		return w.asks.hear(m.Payload)
 	}
 	ping, err := registry.DecodeCall(m.Payload)
 	if err != nil || ping.Type != registry.TypePing {

@@ -34,7 +34,7 @@ var _ Contractor = (*Catalog)(nil)
 // gateway's work.
 //
 // The tool finds the caller's identity, its call and its _meta on the context,
-// and its progress and log lines reach the caller.
+// and its progress, log lines and questions reach the caller.
 func FromCatalog(cat tools.ToolCatalog) *Catalog { return &Catalog{from: cat} }
 
 // WithSecrets sets what resolves the secrets that tools have injected, and
@@ -99,6 +99,10 @@ func arriving(ctx context.Context, msg *registry.ToolCallMessage) context.Contex
 	e := tools.Entrance{}
 	if out, ok := ctx.Value(emitterKey{}).(*emitter); ok {
 		e.Peer = peer{out: out}
+	}
+	if a := msg.Asks; a != nil {
+		e.Client = a.Client
+		e.Capabilities = tools.Capabilities{Sampling: a.Sampling, ElicitForm: a.ElicitForm, ElicitURL: a.ElicitURL, Roots: a.Roots, Declared: a.Declared}
 	}
 	if m := msg.Meta; m != nil {
 		ctx = identity.WithQuadruple(ctx, identity.Quadruple{RunID: m.RunID,

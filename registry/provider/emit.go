@@ -18,7 +18,8 @@ type emitterKey struct{}
 // emitter sends what comes before the result of one call.
 type emitter struct {
 	worker *worker
-	msg    *registry.ToolCallMessage
+	job    *job
+	msg    *registry.ToolCallMessage // of the job
 	sent   atomic.Int64
 }
 
@@ -56,6 +57,8 @@ func (e *emitter) send(ctx context.Context, name string, note any) error {
 // peer is the way from a catalog's tool back to the caller.
 type peer struct{ out *emitter }
 
+var _ tools.BatchPeer = peer{}
+
 // Progress implements tools.Peer.
 func (p peer) Progress(ctx context.Context, n tools.ProgressNote) error {
 	return p.out.send(ctx, registry.ProgressEventKey, registry.ProgressMessage{ToolUseID: p.out.msg.ToolUseID, Progress: n.Progress, Total: n.Total,
@@ -65,10 +68,4 @@ func (p peer) Progress(ctx context.Context, n tools.ProgressNote) error {
 // Log implements tools.Peer.
 func (p peer) Log(ctx context.Context, l tools.LogNote) error {
 	return p.out.send(ctx, registry.LogEventKey, registry.LogMessage{ToolUseID: p.out.msg.ToolUseID, Level: l.Level, Logger: l.Logger, Data: l.Data, Raw: l.Raw})
-}
-
-// Ask implements tools.Peer. Questions do not travel over the stream.
-func (p peer) Ask(_ context.Context, q tools.Question) (tools.Answer, error) {
-	return tools.Answer{}, &tools.Error{Code: tools.ErrAskUnsupported, Class: tools.ErrClassPermanent, Delivery: tools.Answered,
-		Message: q.Method + ": a tool that runs on a worker cannot ask its caller"}
 }

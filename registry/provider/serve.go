@@ -59,6 +59,7 @@ type worker struct {
 	pace     atomic.Int64 // how long a call takes, smoothed, in nanoseconds
 	served   atomic.Uint64
 	failed   atomic.Uint64
+	asks     asks
 
 	mu        sync.Mutex
 	held      map[string]*job  // by keys of calls

@@ -25,6 +25,7 @@ type job struct {
 	ctx    context.Context // ends at the deadline and when the caller goes away
 	cancel context.CancelFunc
 	out    *emitter
+	clock  clock // of a call whose caller can be asked; others have their deadline in ctx
 
 	mu     sync.Mutex
 	leases []stream.Event // the event, once more for each time that it was delivered again
@@ -142,15 +143,33 @@ func tokenKey(id, token string) string { return id + "\x00" + token }
 func (w *worker) newJob(e stream.Event, m registry.ToolCallMessage) *job {
 	j := &job{msg: m, key: keyOf(&m), leases: []stream.Event{e}}
 	ctx := w.work
-	if !m.Deadline.IsZero() {
-		j.ctx, j.cancel = context.WithDeadline(ctx, m.Deadline)
-	} else {
+	switch {
+	case m.Deadline.IsZero():
 		j.ctx, j.cancel = context.WithCancel(ctx)
+	case m.Asks != nil:
+		j.limit(ctx)
+	default:
+		j.ctx, j.cancel = context.WithDeadline(ctx, m.Deadline)
 	}
-	j.out = &emitter{worker: w, msg: &j.msg}
+	j.out = &emitter{worker: w, job: j, msg: &j.msg}
 	j.ctx = context.WithValue(j.ctx, emitterKey{}, j.out)
 	return j
 }
+
+// limit gives a job a context whose deadline moves with the time that its caller
+// takes to answer.
+func (j *job) limit(ctx context.Context) {
+	ctx, end := context.WithCancelCause(ctx)
+	j.ctx = ctx
+	j.cancel = func() {
+		j.clock.over()
+		end(nil)
+	}
+	j.clock.set(j.msg.Deadline, func() { end(context.DeadlineExceeded) })
+}
+
+// late reports whether the job's deadline is past.
+func (j *job) late() bool { return errors.Is(context.Cause(j.ctx), context.DeadlineExceeded) }
 
 // refusal says why a call is not run at all.
 func (w *worker) refusal(j *job) *registry.ToolError {
@@ -296,7 +315,7 @@ func (w *worker) fault(j *job, err error) *registry.ToolError {
 	effects := j.msg.Route == nil || j.msg.Route.Claim
 	switch {
 	case j.ctx.Err() == nil:
-	case errors.Is(err, context.DeadlineExceeded):
+	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, context.Canceled) && j.late():
 		e.Code, e.Class, e.OutcomeUnknown = registry.CodeTimeout, "timeout", e.OutcomeUnknown || effects && !e.NotDelivered
 	case errors.Is(err, context.Canceled):
 		e.Code, e.OutcomeUnknown = registry.CodeCancelled, e.OutcomeUnknown || effects && !e.NotDelivered
