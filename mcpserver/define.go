@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"slices"
+	"strings"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
@@ -42,7 +43,7 @@ func redefine(t tools.Tool) ([]byte, error) {
 	change := func(key string, value []byte) {
 		changes = append(changes, rawjson.Member{Key: key, Value: value})
 	}
-	if text := describe(t); text != plainText(p.description) {
+	if text := describe(t); !saysText(p.description, text) {
 		change("description", rawjson.Quote(text))
 	}
 	if t.Title != "" && t.Title != plainText(p.title) && t.Title != titleIn(p.annotations) {
@@ -109,6 +110,15 @@ var anyObject = []byte(`{"type":"object"}`)
 func plainText(v json.RawMessage) string {
 	text, _ := rawjson.Unquote(v)
 	return text
+}
+
+// saysText reports whether a string, or what is none, says a text. Most do
+// without an escape.
+func saysText(v json.RawMessage, text string) bool {
+	if len(v) == len(text)+2 && v[0] == '"' && string(v[1:len(v)-1]) == text && strings.IndexByte(text, '\\') < 0 {
+		return true
+	}
+	return plainText(v) == text
 }
 
 func titleIn(annotations json.RawMessage) string {

@@ -3,6 +3,7 @@ package schema
 import (
 	"bytes"
 	"strings"
+	"sync"
 
 	"github.com/toolcrib/toolcrib/internal/rawjson"
 )
@@ -59,7 +60,12 @@ const (
 
 // survey looks a well-formed schema over.
 func survey(raw []byte, opts *Options) verdict {
-	r := reader{root: raw, dry: true}
+	r := surveyors.Get().(*reader)
+	defer func() {
+		*r = reader{}
+		surveyors.Put(r)
+	}()
+	r.root, r.dry = raw, true
 	if !r.chooseDraft(opts) {
 		return unusual
 	}
@@ -71,6 +77,9 @@ func survey(raw []byte, opts *Options) verdict {
 	}
 	return common
 }
+
+// surveyors lends readers to survey.
+var surveyors = sync.Pool{New: func() any { return new(reader) }}
 
 // readCommon returns the graph of a well-formed schema, and reports whether it
 // could be made without a linker.
@@ -103,8 +112,8 @@ func (r *reader) chooseDraft(opts *Options) bool {
 	default:
 		return false
 	}
-	if !bytes.Contains(r.root, []byte(`schema"`)) {
-		return true
+	if !bytes.Contains(r.root, []byte(`$schema"`)) {
+		return true // or the key has escapes, which is not common
 	}
 	v, ok := rawjson.Get(r.root, "$schema")
 	if !ok {

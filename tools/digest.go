@@ -6,14 +6,29 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
+	"sync"
 )
 
 // definitionDigest identifies what a caller relies on.
 func definitionDigest(t *Tool) string {
-	d := make(digest, 0, len(t.Definition)+2<<10)
+	d := digests.Get().(*digest)
+	d.definition(t)
+	sum := sha256.Sum256(*d)
+	if *d = (*d)[:0]; cap(*d) <= maxKeptDigest {
+		digests.Put(d)
+	}
+	return hex.EncodeToString(sum[:])
+}
+
+// digests lends memory, of which most definitions need a few thousand bytes.
+var digests = sync.Pool{New: func() any { return new(digest) }}
+
+const maxKeptDigest = 64 << 10
+
+func (d *digest) definition(t *Tool) {
 	d.text(t.Name)
 	d.text(t.Title)
-	d.text(string(t.Definition))
+	d.bytes(t.Definition)
 	d.within(t.Definition, []byte(t.Description))
 	d.within(t.Definition, t.ArgsSchema)
 	d.within(t.Definition, t.OutSchema)
@@ -24,8 +39,6 @@ func definitionDigest(t *Tool) string {
 	for _, inj := range t.Injected {
 		d.text(inj.Arg)
 	}
-	sum := sha256.Sum256(d)
-	return hex.EncodeToString(sum[:])
 }
 
 // digest is what is hashed: texts, with where one ends as a part of it.
@@ -34,6 +47,11 @@ type digest []byte
 func (d *digest) text(s string) {
 	d.number(len(s))
 	*d = append(*d, s...)
+}
+
+func (d *digest) bytes(b []byte) {
+	d.number(len(b))
+	*d = append(*d, b...)
 }
 
 func (d *digest) number(n int) { *d = binary.LittleEndian.AppendUint64(*d, uint64(n)) }
@@ -46,7 +64,7 @@ func (d *digest) within(whole, part []byte) {
 		at = bytes.Index(whole, part)
 	}
 	if d.number(at); at < 0 {
-		d.text(string(part))
+		d.bytes(part)
 		return
 	}
 	d.number(len(part))

@@ -147,9 +147,8 @@ func (s *Server) policy(sourceName string) tools.ToolPolicy {
 
 func newRemoteTool(t tools.Tool, logLevel string) *remoteTool {
 	r := &remoteTool{name: t.Name, method: methodCall}
-	named := rawjson.AppendQuoted([]byte(`"name":`), t.SourceName)
-	named = append(named, `,"arguments":`...)
-	r.head = append([]byte("{"), named...)
+	head := append(make([]byte, 0, len(t.SourceName)+32), `{"name":`...)
+	r.head = append(rawjson.AppendQuoted(head, t.SourceName), `,"arguments":`...)
 	r.logHead = r.headWithLogs(logLevel)
 	if bindsHeaders(t.ArgsSchema) {
 		r.headers = t.ArgsSchema
@@ -164,7 +163,11 @@ func bindsHeaders(schema json.RawMessage) bool {
 
 // headWithLogs is the head with a _meta that asks for log messages.
 func (t *remoteTool) headWithLogs(level string) []byte {
-	return fmt.Appendf(nil, `{"_meta":{%q:%q},%s`, mcpwire.MetaLogLevel, level, t.head[1:])
+	const rest = 32 // what stands between the parts
+	out := append(make([]byte, 0, len(t.head)+len(mcpwire.MetaLogLevel)+len(level)+rest), `{"_meta":{`...)
+	out = append(rawjson.AppendQuoted(out, mcpwire.MetaLogLevel), ':')
+	out = append(rawjson.AppendQuoted(out, level), `},`...)
+	return append(out, t.head[1:]...)
 }
 
 // safetyOf reads a server's hints about its tool. A hint that is absent, or
