@@ -348,6 +348,9 @@ func (r *Registry) await(ctx context.Context, c *call, sent <-chan error) (tools
 // will run it, which the caller is told; otherwise the worker is told.
 func (r *Registry) abandon(ctx context.Context, c *call) error {
 	e := &tools.Error{Err: ctx.Err()}
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		e.Message = "no answer in time; " + r.lastAnswer(c.toolset)
+	}
 	r.mu.Lock()
 	shared := c.waiters > 1
 	r.mu.Unlock()
@@ -365,10 +368,29 @@ func (r *Registry) abandon(ctx context.Context, c *call) error {
 			r.log.Error("the end of a call cannot be recorded", "toolset", c.toolset, "call", c.id, "error", err)
 		case unclaimed:
 			e.Delivery = tools.NotDelivered
+			if e.Message != "" {
+				e.Message = "no worker took the call in time; " + r.lastAnswer(c.toolset)
+			}
 		}
 	}
 	r.cancel(ctx, c)
 	return e
+}
+
+// lastAnswer says when a toolset's workers were last heard of.
+func (r *Registry) lastAnswer(toolset string) string {
+	r.mu.Lock()
+	ts := r.toolsets[toolset]
+	r.mu.Unlock()
+	if ts == nil {
+		return fmt.Sprintf("the toolset %q is gone", toolset)
+	}
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	if ts.lastPong.IsZero() {
+		return fmt.Sprintf("the workers of toolset %q have answered no ping yet", toolset)
+	}
+	return fmt.Sprintf("the last of the workers of toolset %q to answer a ping did so %s ago", toolset, age(time.Since(ts.lastPong)))
 }
 
 // cancel tells the toolset's workers that nobody waits for the call.
