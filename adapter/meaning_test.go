@@ -176,3 +176,49 @@ func TestPropertiesCalledLikeKeywords(t *testing.T) {
 		}
 	}
 }
+
+// Values that a provider would write alike come back as what was meant.
+func TestBranchesThatAreWrittenAlike(t *testing.T) {
+	strict := newAdapter(t, adapter.OpenAI, &adapter.Options{Strict: true})
+	for name, test := range map[string]struct {
+		schema string
+		sent   map[string]string // and what it means
+	}{
+		"a text or an object": {`{"type":["string","object"]}`, map[string]string{`"{\"k\":1}"`: `{"k":1}`, `"\"{\\\"k\\\":1}\""`: `"{\"k\":1}"`, `"plain"`: `"plain"`, `"7"`: `"7"`}},
+		"a text or anything":  {`{"anyOf":[{"type":"string"},true]}`, map[string]string{`"0"`: `0`, `"\"0\""`: `"0"`, `"plain"`: `"plain"`}},
+		"a word or an object": {`{"anyOf":[{"enum":["auto","none"]},{"type":"object"}]}`, map[string]string{`"auto"`: `"auto"`, `"{}"`: `{}`}},
+		"a list or a map": {`{"anyOf":[{"type":"array","items":{"type":"string"}},{"type":"object","additionalProperties":{"type":"string"}}]}`,
+			map[string]string{`[]`: `[]`, `"{}"`: `{}`, `"{\"k\":\"v\"}"`: `{"k":"v"}`}},
+		"lists of texts or of anything": {`{"anyOf":[{"type":"array","items":{"type":"string"}},{"type":"array","items":true}]}`,
+			map[string]string{`["1"]`: `["1"]`, `"[1]"`: `[1]`}},
+	} {
+		d := strict.Declare([]tools.Tool{{Name: "t", ArgsSchema: json.RawMessage(`{"type":"object","properties":{"a":` + test.schema + `},"required":["a"]}`)}})
+		for sent, means := range test.sent {
+			back, err := d.Args("t", json.RawMessage(`{"a":`+sent+`}`))
+			if want := `{"a":` + means + `}`; err != nil || string(back) != want {
+				t.Errorf("%s: %s became %s, %v, want %s: %s", name, sent, back, err, want, d.Tools[0].Schema)
+			}
+		}
+	}
+}
+
+// Where keys are renamed, the values of a schema are too, and what it says of keys
+// by patterns is reported.
+func TestValuesWithOtherKeys(t *testing.T) {
+	raw := `{"type":"object","properties":{"$a":{"type":"object","properties":{"$b":{}},"enum":[{"$b":1}],"default":{"$b":1},"examples":[{"$b":1}]}},
+		"propertyNames":{"pattern":"^."},"default":{"$a":{"$b":1}}}`
+	d, decl, s := compiled(t, newAdapter(t, adapter.Anthropic, nil), raw)
+	if text := string(decl.Schema); strings.Contains(text, `$`) || strings.Count(text, `{"_b":1}`) != 4 {
+		t.Error(text)
+	}
+	sent := json.RawMessage(`{"_a":{"_b":1}}`)
+	if err := s.Check(sent); err != nil {
+		t.Error(err)
+	}
+	if back, err := d.Args("t", sent); err != nil || string(back) != `{"$a":{"$b":1}}` {
+		t.Errorf("%s, %v", back, err)
+	}
+	if !lossOf(d, "propertyNames", "/propertyNames") {
+		t.Error(d.Losses)
+	}
+}

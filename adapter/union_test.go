@@ -35,7 +35,7 @@ func TestUnionsBehindReferences(t *testing.T) {
 		"a described reference":    `{"type":"object","properties":{"a":{"$ref":"#/$defs/U","description":"one"}},"required":["a"],"$defs":{"U":` + union + `}}`,
 		"a reference to reference": `{"type":"object","properties":{"a":{"$ref":"#/$defs/V"}},"required":["a"],"$defs":{"U":` + union + `,"V":{"$ref":"#/$defs/U"}}}`,
 		"allOf":                    `{"type":"object","properties":{"a":{"allOf":[` + union + `]}},"required":["a"]}`,
-		"a branch that is a union": `{"type":"object","properties":{"a":{"anyOf":[{"$ref":"#/$defs/U"},{"const":3}]}},"required":["a"],"$defs":{"U":` + union + `}}`,
+		"a branch that is a union": `{"type":"object","properties":{"a":{"anyOf":[{"$ref":"#/$defs/U"},{"const":"three"}]}},"required":["a"],"$defs":{"U":` + union + `}}`,
 		"a branch that is itself":  `{"type":"object","properties":{"a":{"$ref":"#/$defs/U"}},"required":["a"],"$defs":{"U":{"anyOf":[{"$ref":"#/$defs/U"},{"type":"string"},{"type":"integer"}]}}}`,
 		"branches in a circle":     `{"type":"object","properties":{"a":{"$ref":"#/$defs/U"}},"required":["a"],"$defs":{"U":{"anyOf":[{"$ref":"#/$defs/V"},{"type":"string"}]},"V":{"anyOf":[{"$ref":"#/$defs/U"},{"type":"integer"}]}}}`,
 	} {

@@ -15,6 +15,7 @@ type shaped struct {
 	p       *Profile
 	root    *shape
 	wrapped bool
+	exact   bool // an object fits only where all its keys are known, and null only where it is taken
 }
 
 func (m *shaped) back(dst, sent []byte) ([]byte, error) {
@@ -130,7 +131,7 @@ func (m *shaped) slotsBack(dst []byte, s *shape, v []byte) ([]byte, error) {
 	missing := -1
 	for i, e := range s.branches {
 		slot, ok := member(v, slotKey(i))
-		if !ok || i >= s.min && rawjson.KindOf(slot) == rawjson.KindNull && !e.takesNull() {
+		if !ok || i >= s.min && rawjson.KindOf(slot) == rawjson.KindNull && (m.p.AllRequired || !e.takesNull()) {
 			if missing < 0 {
 				missing = i
 			}
@@ -262,9 +263,11 @@ func (s *shape) sort() {
 // itself.
 func (m *shaped) branchFor(s *shape, v []byte) *shape {
 	leaves := s.leaves(nil, map[*shape]bool{})
-	for _, b := range leaves {
-		if m.fits(b, v, 0) {
-			return b
+	for _, m := range []*shaped{{p: m.p, exact: true}, {p: m.p}} {
+		for _, b := range leaves {
+			if m.fits(b, v, 0) {
+				return b
+			}
 		}
 	}
 	for _, b := range leaves {
@@ -379,18 +382,23 @@ func (m *shaped) objectFits(s *shape, v []byte, depth int) bool {
 			if p.required || m.p.AllRequired {
 				return false
 			}
-		case rawjson.KindOf(given) == rawjson.KindNull && !p.required:
+		case rawjson.KindOf(given) == rawjson.KindNull && !p.required && (m.p.AllRequired || !m.exact):
 		case !m.fits(p.shape, given, depth+1):
 			return false
 		}
 	}
-	if !s.closed && !m.p.AllRequired {
-		return true
-	}
-	for key := range members {
-		if s.byWire(key) == nil && (s.extra == nil || key != s.extraKey) {
+	for key, given := range members {
+		if s.byWire(key) == nil && (s.extra == nil || key != s.extraKey) && !m.furtherFits(s, given, depth) {
 			return false
 		}
 	}
 	return true
+}
+
+// furtherFits reports whether an object may have a member that it does not name.
+func (m *shaped) furtherFits(s *shape, v []byte, depth int) bool {
+	if s.item != nil {
+		return m.fits(s.item, v, depth+1)
+	}
+	return !s.closed && !m.p.AllRequired && !m.exact
 }

@@ -17,12 +17,13 @@ type builder struct {
 	losses losses
 	err    error
 
-	depth  int // how deep objects and arrays may nest
-	enum   int // how many values one enumeration may have
-	unroll int // how often a recursion is written out
-	shapes int // how many were made
-	work   int // how many bytes of schemas were read
-	unions int // how many unions stand around what is being built
+	depth    int // how deep objects and arrays may nest
+	enum     int // how many values one enumeration may have
+	unroll   int // how often a recursion is written out
+	shapes   int // how many were made
+	work     int // how many bytes of schemas were read
+	compared int // how many pairs of shapes were compared
+	unions   int // how many unions stand around what is being built
 
 	optional []optional
 
@@ -164,6 +165,7 @@ func (b *builder) fillKinds(s *shape, m *merged, depth int) {
 		}
 	}
 	s.settle()
+	b.tellApart(s, m.parts.where())
 }
 
 // settle makes a union of nothing a shape that takes nothing.
@@ -255,6 +257,7 @@ func (b *builder) fillEnum(s *shape, m *merged) {
 		s.branches = append(s.branches, branch)
 	}
 	s.settle()
+	b.tellApart(s, m.parts.where())
 }
 
 // fillLiterals makes the shape of values of one kind.
@@ -402,6 +405,13 @@ func (b *builder) fillTuple(s *shape, m *merged, n, depth int) {
 		}
 		s.branches = append(s.branches, e)
 	}
+	s.min = n
+	if least, given := m.count("minItems"); given {
+		s.min = min(least, n)
+	}
+	for i := s.min; i < n && b.p.AllRequired; i++ {
+		b.optional = append(b.optional, optional{b.element(m.parts, i).where(), s.branches[i]})
+	}
 	rest, some := b.rest(m.parts, n)
 	if some && !s.closed {
 		s.item = b.build(rest, depth+1)
@@ -413,10 +423,7 @@ func (b *builder) fillTuple(s *shape, m *merged, n, depth int) {
 		b.fillList(s, m, s.item)
 		return
 	}
-	least, given := m.count("minItems")
-	if s.min = n; given {
-		s.min = min(least, n)
-	} else {
+	if _, given := m.count("minItems"); !given {
 		b.losses.add(m.parts.where(), "minItems", fmt.Sprintf("a list of less than its %d items is not declared", n))
 	}
 	b.tupleLimits(s, m, n)

@@ -91,6 +91,9 @@ func (m *shaped) slotsWire(dst []byte, s *shape, v []byte) ([]byte, error) {
 			if err != nil {
 				return dst, within(strconv.Itoa(n), err)
 			}
+			if n >= s.min && m.p.AllRequired && rawjson.KindOf(slot) == rawjson.KindNull {
+				return dst, errNoPlace // it would stand for an element that is left out
+			}
 			o.add(slotKey(n), slot)
 			continue
 		}
@@ -105,6 +108,9 @@ func (m *shaped) slotsWire(dst []byte, s *shape, v []byte) ([]byte, error) {
 			more = append(more, ',')
 		}
 		more = append(more, out...)
+	}
+	if n < s.min {
+		return dst, errNoPlace
 	}
 	for i := n; i < len(s.branches) && m.p.AllRequired; i++ {
 		o.add(slotKey(i), []byte("null"))
@@ -148,12 +154,13 @@ func (m *shaped) objectWire(dst []byte, s *shape, v []byte) ([]byte, error) {
 		p := &s.props[i]
 		given, ok := member(v, p.own)
 		switch {
-		case ok && m.p.AllRequired && !p.required && rawjson.KindOf(given) == rawjson.KindNull:
-			return dst, errNoPlace // it would stand for a property that is left out
 		case ok:
 			out, err := m.wire(nil, p.shape, given)
 			if err != nil {
 				return dst, within(p.own, err)
+			}
+			if m.p.AllRequired && !p.required && rawjson.KindOf(out) == rawjson.KindNull {
+				return dst, errNoPlace // it would stand for a property that is left out
 			}
 			o.add(p.wire, out)
 		case p.required:

@@ -21,6 +21,8 @@ type rewriter struct {
 	moved  map[string]string
 	losses losses
 	err    error
+
+	renaming *renaming // nil when no key differs
 }
 
 // compileFull compiles for a Full profile.
@@ -29,14 +31,17 @@ func compileFull(d *document, p *Profile) (*Form, error) {
 		return nil, errors.New("it allows no arguments at all")
 	}
 	r := &rewriter{doc: d, p: p, keys: newKeyMap(p.Keys, d.keys), moved: map[string]string{}}
+	if len(r.keys.toOwn) > 0 {
+		r.renaming = newRenaming(d, r.keys)
+	}
 	root, wrapped := r.root()
 	if r.err != nil {
 		return nil, r.err
 	}
 	f := &Form{Schema: root, Losses: r.losses.list}
 	var m mapping
-	if len(r.keys.toOwn) > 0 {
-		m = newRenaming(d, r.keys)
+	if r.renaming != nil {
+		m = r.renaming
 	}
 	if wrapped {
 		m = &wrapping{inner: m}

@@ -32,13 +32,14 @@ func (w *wrapping) forward(dst, value []byte) ([]byte, error) {
 // renaming is the mapping of a form whose keys differ and which is else the
 // original. It walks a value together with the schemas that apply to it.
 type renaming struct {
-	keys *keyMap
-	root *node
+	keys  *keyMap
+	root  *node
+	nodes map[string]*node // by pointer
 }
 
 func newRenaming(doc *document, keys *keyMap) *renaming {
 	g := &graph{doc: doc, keys: keys, nodes: map[string]*node{}}
-	r := &renaming{keys: keys, root: g.node(place{"", doc.root})}
+	r := &renaming{keys: keys, root: g.node(place{"", doc.root}), nodes: g.nodes}
 	g.spread()
 	return r
 }
@@ -48,9 +49,45 @@ func (r *renaming) back(dst, sent []byte) ([]byte, error) { return r.walk(dst, s
 func (r *renaming) forward(dst, value []byte) ([]byte, error) { return r.walk(dst, value, false) }
 
 func (r *renaming) walk(dst, v []byte, back bool) ([]byte, error) {
+	return r.walkAt(dst, v, r.root, back)
+}
+
+func (r *renaming) walkAt(dst, v []byte, at *node, back bool) ([]byte, error) {
 	w := walk{keys: r.keys, back: back, left: maxSteps}
-	dst = w.value(dst, v, []*node{r.root})
+	dst = w.value(dst, v, []*node{at})
 	return dst, w.err
+}
+
+// written returns a value that stands in the schema at a pointer, or a list of
+// some, in the provider's form.
+func (r *renaming) written(at string, v []byte, list bool) []byte {
+	n := r.nodes[at]
+	if n == nil || !n.concerned {
+		return v
+	}
+	if list {
+		n = &node{concerned: true, items: []*node{n}}
+	}
+	out, err := r.walkAt(nil, v, n, false)
+	if err != nil {
+		return v
+	}
+	return out
+}
+
+// renames reports whether properties that the schema at a pointer names have other
+// keys.
+func (r *renaming) renames(at string) bool {
+	n := r.nodes[at]
+	if n == nil {
+		return false
+	}
+	for key := range n.properties {
+		if r.keys.wire(key) != key {
+			return true
+		}
+	}
+	return len(n.required) > 0
 }
 
 // maxSteps bounds how often a schema is looked at while one value is mapped.

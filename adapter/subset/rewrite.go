@@ -88,6 +88,9 @@ func (r *rewriter) member(dst []byte, start int, p place, keyword string, v []by
 			return closedTuple(dst, start, p.raw)
 		}
 	}
+	if r.renaming != nil {
+		v = r.renamed(p, keyword, v)
+	}
 	switch classOf(keyword, v) {
 	case classSchema:
 		return r.schema(appendKey(dst, start, name), place{p.child(keyword), v})
@@ -98,6 +101,21 @@ func (r *rewriter) member(dst []byte, start int, p place, keyword string, v []by
 	}
 	compact, _ := rawjson.Compact(v)
 	return append(appendKey(dst, start, name), compact...)
+}
+
+// renamed returns the value of a keyword as it is beside keys that differ.
+func (r *rewriter) renamed(p place, keyword string, v []byte) []byte {
+	switch keyword {
+	case "const", "default":
+		return r.renaming.written(p.at, v, false)
+	case "enum", "examples":
+		return r.renaming.written(p.at, v, true)
+	case "propertyNames", "patternProperties":
+		if r.renaming.renames(p.at) {
+			r.losses.add(p.child(keyword), keyword, "it speaks of the keys as the tool has them, of which "+r.p.Provider+" is shown others")
+		}
+	}
+	return v
 }
 
 func (r *rewriter) list(dst []byte, p place, keyword string, v []byte) []byte {

@@ -37,6 +37,7 @@ func (b *builder) fillUnion(s *shape, m *merged, depth int) {
 	}
 	s.splice()
 	s.joinLiterals()
+	b.tellApart(s, m.parts[g.owner].child(g.keyword))
 }
 
 // affordable returns the unions that can be spread. What would make too many

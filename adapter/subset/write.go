@@ -157,11 +157,15 @@ func (w *writer) nest(write func()) {
 func textual(s *shape) *shape {
 	c := *s
 	what := "any JSON value; a plain text is written with its quotes"
-	switch s.kind {
-	case kindObject:
+	switch words := kindWords(s.kind); {
+	case s.kind == kindObject:
 		what = "an object"
-	case kindArray:
+	case s.kind == kindArray:
 		what = "an array"
+	case s.kind != kindAny && s.kind.has(kindString):
+		what = "of the type " + words + "; a plain text is written with its quotes"
+	case s.kind != kindAny:
+		what = "of the type " + words
 	}
 	c.notes = append(append(notes{}, s.notes...), "Given as JSON text: "+what+".")
 	return &c
