@@ -65,7 +65,7 @@ const (
 	firstRetry    = 500 * time.Millisecond
 	longestRetry  = 30 * time.Second
 	changeQuiet   = 100 * time.Millisecond // changes within it are one
-	composedQuiet = 5 * time.Millisecond   // of what follows changes of the catalog itself
+	composedQuiet = 5 * time.Millisecond   // of what follows changes of this process itself
 	closeProvider = 10 * time.Second
 )
 
@@ -155,7 +155,7 @@ func (s *source) pause(ctx context.Context, failures int) bool {
 
 // quiet is how long after a change further ones are waited for.
 func (s *sourceSpec) quiet() time.Duration {
-	if s.settled != nil {
+	if s.settled != nil || s.kind == kindWorkers {
 		return composedQuiet
 	}
 	return changeQuiet
