@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/toolcrib/toolcrib/artifacts"
 	"github.com/toolcrib/toolcrib/tools/builtin"
@@ -130,10 +131,12 @@ func (m HTTPManifest) sourceName() string {
 	}
 	base := path.Base(strings.ReplaceAll(m.File, `\`, "/"))
 	base = strings.TrimSuffix(base, path.Ext(base))
-	return notNameRun.ReplaceAllString(base, "_")
+	return notNameRun().ReplaceAllString(base, "_")
 }
 
-var notNameRun = regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
+var notNameRun = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`[^A-Za-z0-9_.-]+`)
+})
 
 func (c *checker) entries(t *Tools) {
 	for i, e := range t.Entries {

@@ -8,15 +8,19 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // A reference names a secret: ${NAME} is an environment variable and ${file:PATH}
 // the content of a file, anywhere in a text; a text that is file:PATH is the
 // content of the file as a whole. $${ stands for ${ itself.
-var (
-	reference    = regexp.MustCompile(`\$?\$\{([^}]*)\}?`)
-	variableName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-)
+var reference = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$?\$\{([^}]*)\}?`)
+})
+
+var variableName = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+})
 
 const (
 	filePrefix     = "file:"
@@ -28,7 +32,7 @@ func isReference(s string) bool {
 	if strings.HasPrefix(s, filePrefix) {
 		return true
 	}
-	return reference.FindString(s) == s && hasReference(s)
+	return reference().FindString(s) == s && hasReference(s)
 }
 
 // hasReference reports whether s holds a reference.
@@ -36,7 +40,7 @@ func hasReference(s string) bool {
 	if strings.HasPrefix(s, filePrefix) {
 		return true
 	}
-	for _, m := range reference.FindAllString(s, -1) {
+	for _, m := range reference().FindAllString(s, -1) {
 		if !strings.HasPrefix(m, "$$") {
 			return true
 		}
@@ -50,12 +54,12 @@ func checkReferences(s string) error {
 	if s == filePrefix {
 		return errors.New("names no file")
 	}
-	for _, m := range reference.FindAllStringSubmatch(s, -1) {
+	for _, m := range reference().FindAllStringSubmatch(s, -1) {
 		if strings.HasPrefix(m[0], "$$") {
 			continue
 		}
 		path, isFile := strings.CutPrefix(m[1], filePrefix)
-		if !strings.HasSuffix(m[0], "}") || isFile && path == "" || !isFile && !variableName.MatchString(m[1]) {
+		if !strings.HasSuffix(m[0], "}") || isFile && path == "" || !isFile && !variableName().MatchString(m[1]) {
 			return errors.New("holds a reference that is not well formed")
 		}
 	}
@@ -77,7 +81,7 @@ func (r *resolver) resolve(s string) (string, error) {
 		return r.read(path)
 	}
 	var missing error
-	out := reference.ReplaceAllStringFunc(s, func(m string) string {
+	out := reference().ReplaceAllStringFunc(s, func(m string) string {
 		if rest, escaped := strings.CutPrefix(m, "$$"); escaped {
 			return "$" + rest
 		}

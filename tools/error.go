@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -229,12 +230,14 @@ func isRefusal(err error) bool {
 
 // status5xx finds an HTTP server error in foreign text: "status 503", "HTTP
 // 500", "status code: 502", or a bare code that stands for itself.
-var status5xx = regexp.MustCompile(`(?i)(status|http|code)\D{0,12}5(\d\d|xx)\b|^\D{0,3}5\d\d\b|\b(500 internal|502 bad|503 service|504 gateway)|\b(500|502|503|504)\b`)
+var status5xx = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(status|http|code)\D{0,12}5(\d\d|xx)\b|^\D{0,3}5\d\d\b|\b(500 internal|502 bad|503 service|504 gateway)|\b(500|502|503|504)\b`)
+})
 
 func classifyText(text string) ErrorClass {
 	low := strings.ToLower(text)
 	switch {
-	case status5xx.MatchString(text):
+	case status5xx().MatchString(text):
 		return ErrClass5xx
 	case strings.Contains(low, "timeout"), strings.Contains(low, "timed out"),
 		strings.Contains(low, "deadline exceeded"), strings.Contains(low, "context canceled"):

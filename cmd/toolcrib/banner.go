@@ -10,6 +10,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -67,12 +68,14 @@ func program() string {
 }
 
 // goCacheEntry is the folder in which the go command keeps a built program.
-var goCacheEntry = regexp.MustCompile(`^[0-9a-f]{64}-d$`)
+var goCacheEntry = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^[0-9a-f]{64}-d$`)
+})
 
 // goRan reports whether an executable is one that go run made.
 func goRan(path string) bool {
 	dir := filepath.Dir(path)
-	if goCacheEntry.MatchString(filepath.Base(dir)) {
+	if goCacheEntry().MatchString(filepath.Base(dir)) {
 		return true
 	}
 	return slices.ContainsFunc(strings.Split(filepath.ToSlash(dir), "/"), func(part string) bool {

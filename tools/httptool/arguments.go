@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -107,11 +108,13 @@ func (b *formBuilder) ignored(o *operation, in, name string) bool {
 	return b.hidden(in, name)
 }
 
-var pathVariable = regexp.MustCompile(`\{([^{}]*)\}`)
+var pathVariable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\{([^{}]*)\}`)
+})
 
 func pathNames(path string) []string {
 	var names []string
-	for _, m := range pathVariable.FindAllStringSubmatch(path, -1) {
+	for _, m := range pathVariable().FindAllStringSubmatch(path, -1) {
 		names = append(names, m[1])
 	}
 	return names

@@ -199,7 +199,7 @@ func splitPath(path string) []string {
 	path, _, _ = strings.Cut(path, "#")
 	var parts []string
 	end := 0
-	for _, m := range pathVariable.FindAllStringSubmatchIndex(path, -1) {
+	for _, m := range pathVariable().FindAllStringSubmatchIndex(path, -1) {
 		parts = append(parts, literalPath(path[end:m[0]]), path[m[2]:m[3]])
 		end = m[1]
 	}

@@ -96,7 +96,7 @@ func itemOperations(path string, item node) []operation {
 // derivedName names an operation without an operationId after its method and
 // path: "GET /users/{id}/posts" becomes "get_users_by_id_posts".
 func (o *operation) derivedName() string {
-	text := pathVariable.ReplaceAllString(o.path, "/by_${1}/")
+	text := pathVariable().ReplaceAllString(o.path, "/by_${1}/")
 	name := strings.ToLower(o.method)
 	for part := range strings.FieldsFuncSeq(text, func(r rune) bool { return !(r < 0x80 && unreserved(byte(r))) || r == '.' || r == '~' }) {
 		name += "_" + part

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/net/http/httpguts"
 
@@ -175,7 +176,9 @@ func (m *manualReader) endpoint(t *tools.Tool, n node) (*endpoint, error) {
 }
 
 // variable matches a reference of UTCP to a variable of its client.
-var variable = regexp.MustCompile(`\$\{?[A-Za-z_][A-Za-z0-9_]*\}?`)
+var variable = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\$\{?[A-Za-z_][A-Za-z0-9_]*\}?`)
+})
 
 // target reads the URL template. Scheme and host are fixed; arguments stand in
 // the path and the query.
@@ -194,8 +197,8 @@ func (m *manualReader) target(e *endpoint, n node) error {
 	switch {
 	case strings.ContainsAny(rest[:end], "{}$"):
 		return at.errorf("scheme and host of a URL must not come from arguments or variables")
-	case variable.MatchString(rest[end:]):
-		return at.errorf("the URL holds the variable %s: put what it stands for into a copy of the manual", variable.FindString(rest[end:]))
+	case variable().MatchString(rest[end:]):
+		return at.errorf("the URL holds the variable %s: put what it stands for into a copy of the manual", variable().FindString(rest[end:]))
 	case err != nil:
 		return at.errorf("the URL is malformed")
 	}
@@ -299,7 +302,7 @@ func manualAuth(n node) (*Auth, error) {
 	default:
 		return nil, unsupported(n.errorf("auth of the kind %q is not available: set auth to a token", kind))
 	}
-	if v := variable.FindString(secret); v != "" {
+	if v := variable().FindString(secret); v != "" {
 		return nil, unsupported(n.errorf("its credential is the variable %s: set auth", v))
 	}
 	if secret == "" || secret == ":" {
@@ -323,8 +326,8 @@ func (m *manualReader) headers(e *endpoint, n node) error {
 			return v.errorf("%q is not a header", name)
 		case e.auth.hide("header", name) || configured(m.cfg.Headers, name):
 		case len(e.auth) > 0 && strings.EqualFold(name, "Authorization"), strings.EqualFold(name, "Content-Type"):
-		case variable.MatchString(text):
-			return unsupported(v.errorf("the header %s holds the variable %s: set headers", name, variable.FindString(text)))
+		case variable().MatchString(text):
+			return unsupported(v.errorf("the header %s holds the variable %s: set headers", name, variable().FindString(text)))
 		default:
 			e.defaults[name] = text
 		}
