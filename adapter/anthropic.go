@@ -1,7 +1,6 @@
 package adapter
 
 import (
-	"bytes"
 	"encoding/json"
 	"slices"
 
@@ -107,11 +106,12 @@ func (w *anthropic) reply(response []byte) ([]json.RawMessage, error) {
 	if rawjson.KindOf(content) != rawjson.KindArray {
 		return nil, errNoMessage
 	}
-	for _, block := range elements(content) {
-		if text(block, "type") == "tool_use" && rawjson.KindOf(get(block, "input")) != rawjson.KindObject {
-			content = bytes.Replace(content, block, withInput(block), 1)
+	content = withElements(content, func(block []byte) []byte {
+		if text(block, "type") != "tool_use" {
+			return block
 		}
-	}
+		return withInput(block)
+	})
 	return []json.RawMessage{slices.Concat([]byte(`{"role":"assistant","content":`), content, []byte("}"))}, nil
 }
 

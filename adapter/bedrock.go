@@ -76,12 +76,19 @@ func (w *bedrock) reply(response []byte) ([]json.RawMessage, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, block := range elements(get(message, "content")) {
-		if use := get(block, "toolUse"); use != nil && rawjson.KindOf(get(use, "input")) != rawjson.KindObject {
-			message = bytes.Replace(message, use, withInput(use), 1)
+	content := get(message, "content")
+	fixed := withElements(content, func(block []byte) []byte {
+		use := get(block, "toolUse")
+		if use == nil || rawjson.KindOf(get(use, "input")) == rawjson.KindObject {
+			return block
 		}
+		block, _ = rawjson.Set(block, "toolUse", withInput(use)) // an object that was checked
+		return block
+	})
+	if !bytes.Equal(fixed, content) {
+		message, err = rawjson.Set(message, "content", fixed)
 	}
-	return []json.RawMessage{message}, nil
+	return []json.RawMessage{message}, err
 }
 
 func (w *bedrock) results(answers []rendered) []json.RawMessage {

@@ -117,6 +117,25 @@ func inputOf(args []byte, whole bool) json.RawMessage {
 	return args
 }
 
+// withElements returns an array with what change makes of its elements; one of
+// which nothing changes stays byte for byte.
+func withElements(array []byte, change func(element []byte) []byte) []byte {
+	out := []byte{'['}
+	changed := false
+	for i, element := range elements(array) {
+		next := change(element)
+		changed = changed || !bytes.Equal(next, element)
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, next...)
+	}
+	if !changed {
+		return array
+	}
+	return append(out, ']')
+}
+
 // withInput returns a tool use of a history, where the provider wants an object
 // for the arguments whatever they were.
 func withInput(use []byte) []byte {

@@ -19,7 +19,8 @@ type geminiAssembler struct {
 type geminiCall struct {
 	raw   []byte // the part that began the call
 	args  *partialValue
-	index int // among parts
+	index int  // among parts
+	torn  bool // some part of the arguments has no place among the others
 }
 
 func (a *geminiAssembler) add(event []byte) ([]rawCall, error) {
@@ -61,7 +62,9 @@ func (a *geminiAssembler) part(p []byte) []rawCall {
 		return calls
 	}
 	for _, arg := range elements(get(call, "partialArgs")) {
-		a.open.args.put(text(arg, "jsonPath"), arg)
+		if !a.open.args.put(text(arg, "jsonPath"), arg) {
+			a.open.torn = true
+		}
 	}
 	if goesOn {
 		return nil
@@ -75,7 +78,7 @@ func (a *geminiAssembler) closeCall() []rawCall {
 	a.open = nil
 	args := c.args.json()
 	call := get(c.raw, "functionCall")
-	raw := rawCall{id: text(call, "id"), name: text(call, "name"), args: args}
+	raw := rawCall{id: text(call, "id"), name: text(call, "name"), args: args, cut: c.torn}
 	for _, member := range []string{"partialArgs", "willContinue"} {
 		call, _ = rawjson.Delete(call, member)
 	}
@@ -137,20 +140,18 @@ type partialValue struct {
 	growing  bool
 }
 
-// maxPartialIndex bounds the arrays that a path can make.
-const maxPartialIndex = 10_000
+// maxGap bounds how many elements of a list may be missing before the next.
+const maxGap = 64
 
-// put sets the value of a partial argument at its path. A text that goes on is
-// continued by the next for the same path.
-func (v *partialValue) put(path string, arg []byte) {
+// put sets the value of a partial argument at its path, and reports whether it has
+// a place there. A text that goes on is continued by the next for the same path.
+func (v *partialValue) put(path string, arg []byte) bool {
 	steps, ok := parsePath(path)
-	if !ok {
-		return
+	for i := 0; ok && i < len(steps); i++ {
+		v, ok = v.step(steps[i])
 	}
-	for _, s := range steps {
-		if v = v.step(s); v == nil {
-			return
-		}
+	if !ok || v.elements != nil || v.members != nil || v.leaf != nil && !v.growing {
+		return false
 	}
 	switch {
 	case get(arg, "stringValue") != nil:
@@ -167,17 +168,23 @@ func (v *partialValue) put(path string, arg []byte) {
 		v.leaf = []byte("null")
 	}
 	v.growing = isTrue(get(arg, "willContinue"))
+	return true
 }
 
-func (v *partialValue) step(s pathStep) *partialValue {
+// step returns the value that a step of a path leads to, which is made when it is
+// new, and whether there can be one.
+func (v *partialValue) step(s pathStep) (*partialValue, bool) {
+	if v.leaf != nil || s.isIndex && v.members != nil || !s.isIndex && v.elements != nil {
+		return v, false
+	}
 	if s.isIndex {
-		if s.index > maxPartialIndex {
-			return nil
+		if s.index > len(v.elements)+maxGap {
+			return v, false
 		}
 		for len(v.elements) <= s.index {
 			v.elements = append(v.elements, &partialValue{})
 		}
-		return v.elements[s.index]
+		return v.elements[s.index], true
 	}
 	if v.members == nil {
 		v.members = map[string]*partialValue{}
@@ -186,7 +193,7 @@ func (v *partialValue) step(s pathStep) *partialValue {
 		v.members[s.key] = &partialValue{}
 		v.order = append(v.order, s.key)
 	}
-	return v.members[s.key]
+	return v.members[s.key], true
 }
 
 func (v *partialValue) json() []byte {
