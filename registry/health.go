@@ -14,13 +14,17 @@ import (
 func (r *Registry) pingForever() {
 	tick := time.NewTicker(r.opts.PingInterval)
 	defer tick.Stop()
-	for {
+	for last := time.Now(); ; last = time.Now() {
 		select {
 		case <-r.ctx.Done():
 			return
 		case <-tick.C:
 		}
+		stopped := time.Since(last) - r.opts.PingInterval
 		for _, ts := range r.all() {
+			if stopped > r.opts.PingInterval {
+				ts.excuse(stopped)
+			}
 			ids := ts.ids()
 			for _, id := range ids {
 				r.background(func(ctx context.Context) { r.ping(ctx, ts, id) })
@@ -28,6 +32,19 @@ func (r *Registry) pingForever() {
 			if len(ids) == 0 {
 				r.background(func(ctx context.Context) { r.pingStream(ctx, ts) })
 			}
+		}
+	}
+}
+
+// excuse takes the time in which this process itself was stopped for none in which
+// workers were silent.
+func (ts *toolset) excuse(stopped time.Duration) {
+	ts.mu.Lock()
+	defer ts.mu.Unlock()
+	now := time.Now()
+	for _, i := range ts.instances {
+		if i.lastPong = i.lastPong.Add(stopped); i.lastPong.After(now) {
+			i.lastPong = now
 		}
 	}
 }
@@ -121,6 +138,7 @@ func (r *Registry) all() []*toolset {
 func (r *Registry) ping(ctx context.Context, ts *toolset, id string) {
 	limit, cancel := context.WithTimeout(ctx, r.opts.PingInterval)
 	defer cancel()
+	began := time.Now()
 	status, err := r.ask(limit, ts.name, id)
 	if ctx.Err() != nil {
 		return
@@ -128,6 +146,9 @@ func (r *Registry) ping(ctx context.Context, ts *toolset, id string) {
 	if err == nil {
 		r.answered(ts, id, status)
 		return
+	}
+	if time.Since(began) > 2*r.opts.PingInterval {
+		return // this process was stopped, and says nothing of the worker
 	}
 	r.missed(ts, id, r.away(ctx, ts, err))
 }

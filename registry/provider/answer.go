@@ -18,11 +18,13 @@ func (w *worker) claim(j *job) bool {
 	switch {
 	case err != nil:
 		w.log.Warn("a call cannot be claimed now and goes back", "call", m.ToolUseID, "error", err)
-		// The answer may have been lost alone, and then the call is this worker's.
-		if _, err := w.askClaim(w.work, m, true); err != nil {
-			w.log.Warn("the registry cannot be told that a call goes back", "call", m.ToolUseID, "error", err)
-		}
-		w.release(j, time.Second)
+		w.tasks.Go(func() { // and the next call does not wait for it
+			// The answer may have been lost alone, and then the call is this worker's.
+			if _, err := w.askClaim(w.work, m, true); err != nil {
+				w.log.Warn("the registry cannot be told that a call goes back", "call", m.ToolUseID, "error", err)
+			}
+			w.release(j, time.Second)
+		})
 	case verdict == registry.VerdictRun:
 		return true
 	case verdict == registry.VerdictOver:
@@ -80,14 +82,61 @@ func (w *worker) request(ctx context.Context, route *registry.Route, m stream.Me
 	return stream.Message{}, err
 }
 
+// A claim that its process does not answer in time goes to another registry too,
+// so that a gateway that hangs does not keep the calls of others waiting. A result
+// waits on a stream instead.
 func (w *worker) ask(ctx context.Context, route *registry.Route, m stream.Message) (stream.Message, error) {
-	ctx, cancel := context.WithTimeout(ctx, busTime)
-	defer cancel()
-	answer, err := w.client.Request(ctx, route.Inbox, m)
-	if err != nil && route.Shared != "" && errors.Is(err, stream.ErrNoResponder) {
-		return w.client.Request(ctx, route.Shared, m)
+	elsewhere := route.Shared != "" && m.Name == registry.MessageClaim
+	if elsewhere && w.isDeaf(route.Inbox) {
+		return w.askWithin(ctx, deafTime, route.Shared, m)
+	}
+	answer, err := w.askWithin(ctx, busTime, route.Inbox, m)
+	switch {
+	case err == nil || route.Shared == "" || ctx.Err() != nil:
+		return answer, err
+	case errors.Is(err, stream.ErrNoResponder):
+		return w.askWithin(ctx, busTime, route.Shared, m)
+	case elsewhere && errors.Is(err, context.DeadlineExceeded):
+		w.deafened(route.Inbox)
+		return w.askWithin(ctx, deafTime, route.Shared, m)
 	}
 	return answer, err
+}
+
+func (w *worker) askWithin(ctx context.Context, d time.Duration, subject string, m stream.Message) (stream.Message, error) {
+	ctx, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	return w.client.Request(ctx, subject, m)
+}
+
+const (
+	// deafTime bounds a question to any registry, of which one may be the process
+	// that does not answer.
+	deafTime = time.Second
+	// deafFor is how long a process that did not answer is not asked.
+	deafFor = 15 * time.Second
+	// maxDeaf bounds how many such processes are remembered.
+	maxDeaf = 1000
+)
+
+func (w *worker) deafened(inbox string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.deaf) >= maxDeaf {
+		clear(w.deaf)
+	}
+	w.deaf[inbox] = time.Now()
+}
+
+func (w *worker) isDeaf(inbox string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	since, known := w.deaf[inbox]
+	if known && time.Since(since) > deafFor {
+		delete(w.deaf, inbox)
+		return false
+	}
+	return known
 }
 
 // answer gives the call its result, and settles it once that has arrived. Until

@@ -8,6 +8,7 @@ import (
 	"math"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -213,5 +214,41 @@ func TestOptionsBeyondMeasure(t *testing.T) {
 		if _, err := registry.New(t.Context(), c.client, c.store, o); !errors.Is(err, registry.ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestGatewayThatHangs: its calls keep no place in a worker while nobody answers
+// their claims, so that those of other gateways are run.
+func TestGatewayThatHangs(t *testing.T) {
+	c := newCrib(t, nil)
+	woken := make(chan struct{})
+	sub, err := c.client.Respond(t.Context(), "hangs", func(context.Context, stream.Message) stream.Message {
+		<-woken
+		return stream.Message{Name: string(registry.VerdictRetry)}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		close(woken)
+		c.check(sub.Close())
+	}()
+	var ran atomic.Int64
+	c.serve("demo", serving(func(_ context.Context, m registry.ToolCallMessage) (registry.ToolResultMessage, error) {
+		ran.Add(1)
+		return registry.ToolResultMessage{ResultJSON: m.Payload}, nil
+	}), provider.Options{MaxConcurrentToolCalls: 1})
+	c.up("demo", 1)
+	for i := range 20 {
+		c.add("demo", "call", fmt.Sprintf(`{"type":"call","tool_use_id":"hung%d","tool":"demo.write","payload":{},`+
+			`"route":{"inbox":"hangs","shared":"registry:default:settle","token":"t","claim":true,"confirm":true}}`, i))
+	}
+	ctx, cancel := context.WithTimeout(caller(t), patience/4)
+	defer cancel()
+	if _, err := c.call(ctx, "demo.write", `{}`); err != nil {
+		t.Error(err)
+	}
+	if ran.Load() != 1 {
+		t.Errorf("%d calls ran, and one was recorded", ran.Load())
 	}
 }

@@ -62,8 +62,9 @@ type worker struct {
 	asks     asks
 
 	mu        sync.Mutex
-	held      map[string]*job  // by keys of calls
-	cancelled map[string]int64 // keys of calls whose callers went away, until when
+	held      map[string]*job      // by keys of calls
+	cancelled map[string]int64     // keys of calls whose callers went away, until when
+	deaf      map[string]time.Time // inboxes of registries that did not answer, since when
 }
 
 func newWorker(client stream.Client, toolset string, handler Handler, opts Options) (*worker, error) {
@@ -79,7 +80,8 @@ func newWorker(client stream.Client, toolset string, handler Handler, opts Optio
 	}
 	w := &worker{client: client, toolset: toolset, handler: handler, opts: o, log: o.Logger.With("toolset", toolset),
 		queue: make(chan *job, o.MaxQueuedToolCalls), retired: make(chan struct{}), drained: make(chan struct{}),
-		heard: make(chan struct{}, 1), renew: make(chan struct{}, 1), held: map[string]*job{}, cancelled: map[string]int64{}}
+		heard: make(chan struct{}, 1), renew: make(chan struct{}, 1), held: map[string]*job{}, cancelled: map[string]int64{},
+		deaf: map[string]time.Time{}}
 	w.instance, w.host = newInstance()
 	return w, w.describe()
 }
