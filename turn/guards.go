@@ -1,13 +1,14 @@
 package turn
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 
-	"github.com/toolcrib/toolcrib/internal/rawjson"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -63,12 +64,24 @@ func counting(now [sha256.Size]byte) func(any) any {
 }
 
 func loopKey(inv *Invocation) string {
-	args, err := rawjson.Compact(inv.Args)
-	if err != nil {
-		args = inv.Args
-	}
-	sum := sha256.Sum256(args)
+	sum := sha256.Sum256(sorted(inv.Args))
 	return "loop " + inv.Tool.Name + " " + hex.EncodeToString(sum[:])
+}
+
+// sorted returns arguments with the members of objects in order, so that a call is
+// the same however they are written. What is not JSON stays as it is.
+func sorted(args json.RawMessage) []byte {
+	d := json.NewDecoder(bytes.NewReader(args))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		return args
+	}
+	out, err := json.Marshal(v)
+	if err != nil {
+		return args
+	}
+	return out
 }
 
 // outcome identifies what a call came to.

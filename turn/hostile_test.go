@@ -281,3 +281,20 @@ func TestUnknownRedactionWithholdsErrors(t *testing.T) {
 		t.Errorf("%s %s %v", r.Status, r.Text(), r.Err)
 	}
 }
+
+// A call is the same however its arguments are written.
+func TestLoopInOtherWords(t *testing.T) {
+	c := newCrib(t).add(tools.Tool{Name: "a"}, func(context.Context, json.RawMessage) (tools.ToolResult, error) { return tools.ToolResult{Value: 1}, nil })
+	run := turn.New(c.cat, with(turn.StopLoops(2))).NewRun(turn.Usage{})
+	var got []turn.Status
+	for _, args := range []string{`{"a":1,"b":{"c":2,"d":"x"}}`, `{ "b": {"d":"\u0078", "c":2}, "a":1}`, `{"b":{"c":2,"d":"x"},"a":1}`, `{"a":1,"b":{"c":2,"d":"y"}}`} {
+		tn, err := run.Begin(caller())
+		must(t, err)
+		results, err := tn.Execute(caller(), []turn.Call{call("1", "a", args)})
+		must(t, err)
+		got = append(got, results[0].Status)
+	}
+	if want := []turn.Status{turn.StatusCompleted, turn.StatusCompleted, turn.StatusDenied, turn.StatusCompleted}; !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+}
