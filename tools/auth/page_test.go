@@ -15,7 +15,7 @@ func TestPagesHoldTexts(t *testing.T) {
 	want := []string{"html", "head", "meta", "title", "style", "body", "h1", "p"}
 	for _, hostile := range []string{
 		"plain", "</title><script>alert(1)</script>", "</h1></p></body><img src=x onerror=alert(1)>", `"><b a='x'>`, "' onload='x",
-		"<!--", "]]>", "&lt;b&gt;", "&amp;", "%s %[1]s %d", "é\u2028<\u00a0>", "{{.}}", "<sty​le>", "</style><p>",
+		"<!--", "]]>", "&lt;b&gt;", "&amp;", "%s %[1]s %d", "é\u2028<\u00a0>", "{{.}}", "<sty\u200ble>", "</style><p>",
 	} {
 		w := httptest.NewRecorder()
 		show(w, http.StatusOK, hostile, "text "+hostile)
