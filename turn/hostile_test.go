@@ -284,7 +284,9 @@ func TestUnknownRedactionWithholdsErrors(t *testing.T) {
 
 // A call is the same however its arguments are written.
 func TestLoopInOtherWords(t *testing.T) {
-	c := newCrib(t).add(tools.Tool{Name: "a"}, func(context.Context, json.RawMessage) (tools.ToolResult, error) { return tools.ToolResult{Value: 1}, nil })
+	c := newCrib(t).add(tools.Tool{Name: "a"}, func(context.Context, json.RawMessage) (tools.ToolResult, error) {
+		return tools.ToolResult{Value: 1}, nil
+	})
 	run := turn.New(c.cat, with(turn.StopLoops(2))).NewRun(turn.Usage{})
 	var got []turn.Status
 	for _, args := range []string{`{"a":1,"b":{"c":2,"d":"x"}}`, `{ "b": {"d":"\u0078", "c":2}, "a":1}`, `{"b":{"c":2,"d":"x"},"a":1}`, `{"a":1,"b":{"c":2,"d":"y"}}`} {
