@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -39,11 +40,33 @@ func withoutArgument(raw json.RawMessage, name string) (json.RawMessage, error) 
 	if err != nil {
 		return nil, err
 	}
+	if raw, err = withoutDefinition(raw, name); err != nil {
+		return nil, err
+	}
 	for _, member := range []string{"examples", "default"} {
 		if shown, ok := rawjson.Get(raw, member); ok && hasKey(shown, name) {
 			if raw, err = rawjson.Delete(raw, member); err != nil {
 				return nil, err
 			}
+		}
+	}
+	return raw, nil
+}
+
+// withoutDefinition returns a schema without a definition of that name which
+// nothing refers to any more.
+func withoutDefinition(raw json.RawMessage, name string) (json.RawMessage, error) {
+	for _, member := range []string{"$defs", "definitions"} {
+		defs, ok := rawjson.Get(raw, member)
+		if !ok || !hasKey(defs, name) || bytes.Contains(raw, []byte("#/"+member+"/"+name)) {
+			continue
+		}
+		rest, err := rawjson.Delete(defs, name)
+		if err == nil {
+			raw, err = rawjson.Set(raw, member, rest)
+		}
+		if err != nil {
+			return nil, err
 		}
 	}
 	return raw, nil
@@ -147,9 +170,59 @@ func names(keyword string, v, root []byte, name string, depth int) bool {
 		}
 	case "if", "then", "else", "not":
 		return speaksOf(v, root, name, depth-1)
-	case "$ref", "$dynamicRef":
+	case "enum", "const":
+		return hasKey(v, name)
+	case "patternProperties":
+		for it := rawjson.Object(v); it.Next(); {
+			if hasWord(it.Key(), name) {
+				return true
+			}
+		}
+	case "propertyNames":
+		return mentions(v, name)
+	case "$ref", "$dynamicRef", "$recursiveRef":
 		target, ok := follow(v, root)
 		return !ok || speaksOf(target, root, name, depth-1)
+	}
+	return false
+}
+
+// hasWord reports whether a name stands in a text, and not as a part of another.
+func hasWord(text, name string) bool {
+	for at := 0; name != ""; {
+		i := strings.Index(text[at:], name)
+		if i < 0 {
+			return false
+		}
+		start, end := at+i, at+i+len(name)
+		if (start == 0 || !wordByte(text[start-1])) && (end == len(text) || !wordByte(text[end])) {
+			return true
+		}
+		at = start + 1
+	}
+	return false
+}
+
+func wordByte(c byte) bool { return nameByte(c) && c != '.' }
+
+// mentions reports whether a text of a schema has a name in it.
+func mentions(v []byte, name string) bool {
+	switch rawjson.KindOf(v) {
+	case rawjson.KindString:
+		s, _ := rawjson.Unquote(v)
+		return hasWord(s, name)
+	case rawjson.KindObject:
+		for it := rawjson.Object(v); it.Next(); {
+			if mentions(it.Value(), name) {
+				return true
+			}
+		}
+	case rawjson.KindArray:
+		for it := rawjson.Array(v); it.Next(); {
+			if mentions(it.Value(), name) {
+				return true
+			}
+		}
 	}
 	return false
 }

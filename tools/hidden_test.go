@@ -55,3 +55,30 @@ func hiding(schema string) tools.ToolDescriptor {
 	return tools.ToolDescriptor{Tool: tools.Tool{Name: "a", ArgsSchema: json.RawMessage(schema), Injected: []tools.Injected{{Arg: "tenant", From: tools.InjectTenant}}},
 		Invoke: func(context.Context, json.RawMessage) (tools.ToolResult, error) { return tools.ToolResult{}, nil }}
 }
+
+// A hidden argument is named nowhere in the schema that callers see.
+func TestHiddenArgumentIsNotNamed(t *testing.T) {
+	for name, test := range map[string]struct {
+		schema string
+		taken  bool
+	}{
+		"a definition of its own":   {`{"properties":{"q":{},"user_id":{"$ref":"#/$defs/user_id"}},"$defs":{"user_id":{"title":"user_id"},"b":{}}}`, true},
+		"a definition that is used": {`{"properties":{"q":{"$ref":"#/$defs/user_id"},"user_id":{}},"$defs":{"user_id":{}}}`, true},
+		"names in general":          {`{"properties":{"q":{},"user_id":{}},"propertyNames":{"pattern":"^[a-z_]+$"},"patternProperties":{"^x-":{},"^my_user_id":{}}}`, true},
+		"names that are enumerated": {`{"properties":{"q":{},"user_id":{}},"propertyNames":{"enum":["q","user_id"]}}`, false},
+		"a pattern":                 {`{"properties":{"q":{}},"patternProperties":{"^user_id$":{}}}`, false},
+		"whole arguments":           {`{"properties":{"q":{},"user_id":{}},"enum":[{"user_id":"a","q":1}]}`, false},
+		"constant arguments":        {`{"properties":{"q":{},"user_id":{}},"const":{"user_id":"a","q":1}}`, false},
+		"a reference of draft 2019": {`{"properties":{"q":{},"user_id":{}},"allOf":[{"$recursiveRef":"#/$defs/A"}],"$defs":{"A":{"properties":{"user_id":{}}}}}`, false},
+	} {
+		cat := tools.NewCatalog()
+		err := cat.Register(tools.ToolDescriptor{Tool: tools.Tool{Name: "x", ArgsSchema: json.RawMessage(test.schema), Injected: []tools.Injected{{Arg: "user_id", From: tools.InjectUser}}},
+			Invoke: func(context.Context, json.RawMessage) (tools.ToolResult, error) { return tools.ToolResult{}, nil }})
+		if (err == nil) != test.taken {
+			t.Errorf("%s: %v", name, err)
+		}
+		if d, ok := cat.Resolve("x"); ok && strings.Contains(strings.ReplaceAll(string(d.Tool.ArgsSchema), "my_user_id", ""), "user_id") && !strings.Contains(test.schema, `"q":{"$ref"`) {
+			t.Errorf("%s: %s", name, d.Tool.ArgsSchema)
+		}
+	}
+}
