@@ -108,15 +108,17 @@ func (c *call) step(ctx context.Context, l *ledger, change func(rec *record) boo
 	if c.fault != nil {
 		return c.fault
 	}
+	if !c.recorded {
+		if next := c.rec; change(&next) {
+			c.settled(next, 0)
+		}
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	for range 10 {
 		next := c.rec
 		if !change(&next) {
-			return nil
-		}
-		if !c.recorded {
-			c.settled(next, 0)
 			return nil
 		}
 		rev, err := l.write(ctx, c.key, &next, c.rev, c.rec.State)

@@ -88,12 +88,16 @@ func (s Server) idle(ctx context.Context, toolsets, intervals int) (fault error)
 
 // report counts over whole intervals, the first of which lets what belongs to the start pass.
 func (s Server) report(ctx context.Context, toolsets, intervals int) error {
-	time.Sleep(registry.DefaultPingInterval)
+	ticks := time.NewTicker(registry.DefaultPingInterval)
+	defer ticks.Stop()
+	<-ticks.C
 	before, err := s.Count(ctx)
 	if err != nil {
 		return err
 	}
-	time.Sleep(time.Duration(intervals) * registry.DefaultPingInterval)
+	for range intervals {
+		<-ticks.C
+	}
 	after, err := s.Count(ctx)
 	if err != nil {
 		return err

@@ -154,10 +154,10 @@ func start(ctx context.Context, o *Options, p Program) (*running, error) {
 // end ends both.
 func (r *running) end() error {
 	if r.options.Profile != "" {
-		_ = r.worker.Process.Signal(os.Interrupt)
-		time.Sleep(time.Second)
+		_ = r.worker.Process.Signal(os.Interrupt) // It ends when it has written its profile.
+	} else {
+		_ = r.worker.Process.Kill()
 	}
-	_ = r.worker.Process.Kill()
 	_ = r.worker.Wait()
 	return r.caller.Close()
 }
