@@ -50,7 +50,7 @@ func TestOverload(t *testing.T) {
 	c.up("demo", 1)
 	c.check(stop())
 	c.announce("demo") // and take nothing
-	ctx, hangUp := context.WithTimeout(registry.Wait(caller(t)), 10*time.Second)
+	ctx, hangUp := context.WithTimeout(registry.Wait(caller(t)), time.Minute)
 	defer hangUp()
 	out := c.callsFor(ctx, 8, "demo.write")
 	for range 6 {
