@@ -39,7 +39,7 @@ func (r *Registry) tend(ctx context.Context) {
 	unsent := map[string][]*call{}
 	lives := map[string]bool{} // of workers, each of which is asked once
 	for _, c := range r.open() {
-		if r.overdue(ctx, c) {
+		if r.abandoned(c) || r.overdue(ctx, c) {
 			continue
 		}
 		s, instance, _ := c.view()
@@ -81,6 +81,16 @@ func (c *call) orphaned(r *Registry) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return c.waiters == 0
+}
+
+// abandoned forgets a call that could not be recorded and that nobody waits for any
+// more, and reports whether it is one. It was never let run, and is not sent again.
+func (r *Registry) abandoned(c *call) bool {
+	if !c.homeless.Load() {
+		return false
+	}
+	r.discard(c)
+	return true
 }
 
 // overdue ends a call whose deadline is past, and reports whether it is.
