@@ -36,6 +36,9 @@ type call struct {
 	// refused is closed when there is a fault.
 	refused chan struct{}
 
+	// turnedAway counts how often a worker had no room.
+	turnedAway atomic.Int32
+
 	sent     atomic.Int64 // when it was put on the stream, in Unix nanoseconds, or 0
 	probed   atomic.Bool  // workers were asked for it since then
 	homeless atomic.Bool  // fault is not nil

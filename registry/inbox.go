@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	"github.com/toolcrib/toolcrib/registry/stream"
@@ -162,7 +163,7 @@ func (r *Registry) take(ctx context.Context, res *ToolResultMessage) error {
 		return err
 	} else if again {
 		r.publishOverloaded(c, res.Error.RetryAfterMS)
-		r.later(c, milliseconds(res.Error.RetryAfterMS))
+		r.later(c, c.pause(milliseconds(res.Error.RetryAfterMS)))
 		return nil
 	}
 	foreign := false
@@ -200,11 +201,25 @@ func (c *call) noRoom(ctx context.Context, l *ledger, res *ToolResultMessage, by
 	return again, err
 }
 
+// mostPause bounds the wait before a call is sent again for which no worker had
+// room, unless the worker asks for a longer one.
+const mostPause = 5 * time.Second
+
+// pause is how long to wait before the call is sent again: what the worker asked
+// for, longer each time, and not the same for all, so that the many calls for
+// which there is no room do not all come back at once, again and again.
+func (c *call) pause(asked time.Duration) time.Duration {
+	asked = max(asked, 10*time.Millisecond)
+	longer := asked << min(c.turnedAway.Add(1)-1, 10)
+	longer = max(asked, min(longer, mostPause))
+	return longer + rand.N(longer)
+}
+
 // later sends a call again that a worker had no room for, and whose caller
 // waits.
 func (r *Registry) later(c *call, pause time.Duration) {
 	r.background(func(ctx context.Context) {
-		timer := time.NewTimer(max(pause, 10*time.Millisecond))
+		timer := time.NewTimer(pause)
 		defer timer.Stop()
 		select {
 		case <-timer.C:
