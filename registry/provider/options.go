@@ -105,6 +105,10 @@ type Options struct {
 	// MaxDeliveries is how many workers may try a call before it is given up as
 	// a dead letter, which answers its caller. Zero means 10.
 	MaxDeliveries int
+	// Serving, when set, is called once, as soon as the worker takes calls: a
+	// registry has admitted it, and it is on standby no more, or none answers
+	// yet.
+	Serving func()
 }
 
 // Errors of Serve, beside those of the stream. Compare with errors.Is.

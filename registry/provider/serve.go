@@ -152,6 +152,9 @@ func (w *worker) serve(ctx context.Context) error {
 			stop()
 		}
 	})
+	if w.opts.Serving != nil {
+		w.opts.Serving()
+	}
 	w.log.Info("the worker serves", "instance", w.instance)
 	err = w.receive(ctx)
 	stop()

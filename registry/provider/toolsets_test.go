@@ -108,13 +108,16 @@ func TestGrant(t *testing.T) {
 	c := newCrib(t, opts)
 	for toolset, key := range map[string]string{"demo": "wrong", "other": "secret"} {
 		client := c.connect()
-		err := provider.Serve(t.Context(), client, toolset, serving(echo), provider.Options{Pong: provider.Pong(client, ""), Key: []byte(key)})
+		err := provider.Serve(t.Context(), client, toolset, serving(echo), provider.Options{Pong: provider.Pong(client, ""), Key: []byte(key),
+			Serving: func() { t.Errorf("toolset %s is served with the key %s", toolset, key) }})
 		if !errors.Is(err, provider.ErrRefused) || strings.Contains(err.Error(), "secret") {
 			t.Errorf("toolset %s with the key %s: %v", toolset, key, err)
 		}
 	}
-	c.serve("demo", serving(echo), provider.Options{Key: []byte("secret")})
+	serves := make(chan struct{})
+	c.serve("demo", serving(echo), provider.Options{Key: []byte("secret"), Serving: func() { close(serves) }})
 	c.up("demo", 1)
+	<-serves
 	for _, who := range []struct {
 		tenant string
 		scopes []string
