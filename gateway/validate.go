@@ -39,6 +39,9 @@ func (c *Config) Examine() (warnings ConfigErrors, err error) {
 	for i := range sources {
 		x.source(&sources[i])
 	}
+	if _, said := c.places["workers.enabled"]; c.Workers != nil && !c.Workers.wanted() && !said {
+		x.warn("workers", "has no effect, as it says of no stream server", "enabled: true or url beside it")
+	}
 	for i := range c.Tools.MCPServers {
 		x.program(&c.Tools.MCPServers[i], fmt.Sprintf("tools.mcp_servers[%d].command", i))
 	}

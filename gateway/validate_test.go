@@ -114,6 +114,13 @@ tools:
     - {name: b, command: [./not-there]}
 `, `c.yaml:4:27: tools.mcp_servers[0].command[0]: "no-such-program-here" is not found in PATH
 c.yaml:5:27: tools.mcp_servers[1].command[0]: "./not-there" is not a program on this machine`, ""},
+		"workers that nobody reaches": {public, `
+workers:
+  listen: 127.0.0.1:7713
+`, `c.yaml:3:3: workers: has no effect, as it says of no stream server; expected enabled: true or url beside it`, ""},
+		"workers that are switched off": {public, `
+workers: {enabled: false, listen: "127.0.0.1:7713"}
+`, "", ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			warnings, faults := examine(t, c.server, c.text)

@@ -12,7 +12,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/toolcrib/toolcrib/api"
@@ -104,10 +106,20 @@ func (g *Gateway) openWorkers() error {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("gateway: workers: %w", err)
+		return c.notStarted(err)
 	}
 	w.server = server
 	return os.WriteFile(filepath.Join(w.streams, addressFile), []byte(server.URL()), 0o600)
+}
+
+// notStarted says why there is no stream server in this process. Most often
+// another program has its port, and then it names the key that chooses another.
+func (c *Workers) notStarted(err error) error {
+	if strings.Contains(err.Error(), syscall.EADDRINUSE.Error()) { // NATS gives no more than a text
+		return fmt.Errorf("gateway: workers: cannot listen on %s: the port is in use, perhaps by another toolcrib; choose another with workers.listen",
+			cmp.Or(c.Listen, DefaultWorkersListen))
+	}
+	return fmt.Errorf("gateway: workers: %w", err)
 }
 
 // encryption returns how the server in this process encrypts, or nil.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -194,6 +195,25 @@ func TestWorkersWithoutADataFolder(t *testing.T) {
 	}
 	if _, err := os.Stat(folder); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("the temporary folder is still there: %v", err)
+	}
+}
+
+// TestWorkersListenInUse: who finds the port of the stream server taken hears which
+// key chooses another.
+func TestWorkersListenInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	cfg := gatewaytest.Parse(t, fmt.Sprintf("workers: {enabled: true, listen: %q}\n", taken.Addr()))
+	g, err := gateway.Open(t.Context(), cfg, nil)
+	if err == nil {
+		_ = g.Close(t.Context())
+	}
+	want := fmt.Sprintf("cannot listen on %s: the port is in use", taken.Addr())
+	if err == nil || !strings.Contains(err.Error(), want) || !strings.HasSuffix(err.Error(), "workers.listen") {
+		t.Errorf("got %v", err)
 	}
 }
 

@@ -245,10 +245,16 @@ func (f *workerFlags) dial(ctx context.Context, logger *slog.Logger) (stream.Cli
 }
 
 // unreached says why there is no connection, and names the flag that is most
-// likely missing when the server wants to know who connects.
+// likely missing or wrong when the server wants to know who connects.
 func (f *workerFlags) unreached(err error) error {
-	hint, nobody := "", f.login.Token == "" && f.login.TokenFile == "" && f.login.User == "" && f.login.CredentialsFile == "" && f.login.NKeyFile == ""
-	if nobody && strings.Contains(err.Error(), "Authorization") {
+	hint, l := "", &f.login
+	switch refused := strings.Contains(err.Error(), "Authorization"); {
+	case !refused:
+	case l.TokenFile != "":
+		hint = fmt.Sprintf("; the server takes another token than that in --token-file %s", l.TokenFile)
+	case l.Token != "":
+		hint = "; the server takes another token than that in " + workersTokenEnv
+	case l.User == "" && l.CredentialsFile == "" && l.NKeyFile == "":
 		hint = "; no --token-file was given"
 	}
 	return fmt.Errorf("the stream server cannot be reached: %w%s", err, hint)
@@ -328,8 +334,10 @@ func (w *worker) serve(ctx context.Context, handler *provider.Catalog, print str
 	opts.Logger, opts.Version = w.logger, buildVersion()
 	opts.Pong = w.pong(provider.Pong(w.client, opts.Namespace))
 	contract, _ := handler.Contract(w.flags.toolset) // it was made before
+	opts.Serving = func() {
+		fmt.Fprintf(w.out, "serving toolset %s with %d tools\n", w.flags.toolset, len(contract.Tools))
+	}
 	go func() { ended <- provider.Serve(ctx, w.client, w.flags.toolset, handler, opts) }()
-	fmt.Fprintf(w.out, "serving toolset %s with %d tools\n", w.flags.toolset, len(contract.Tools))
 	other := make(chan struct{})
 	go func() {
 		w.changed(ctx, news, print)

@@ -8,22 +8,24 @@ import (
 	"github.com/toolcrib/toolcrib/registry/stream/connect"
 )
 
-// Who is turned away without having said who it is hears which flag that takes.
-func TestUnreachedNamesTheMissingToken(t *testing.T) {
+// Who is turned away hears which flag is missing, or holds what is not taken.
+func TestUnreachedNamesTheToken(t *testing.T) {
 	refused, gone := errors.New("nats: Authorization Violation"), errors.New("nats: no servers available")
 	for _, c := range []struct {
 		login connect.Options
 		err   error
-		hint  bool
+		hint  string // what the error ends with
 	}{
-		{connect.Options{}, refused, true},
-		{connect.Options{}, gone, false},
-		{connect.Options{TokenFile: "token"}, refused, false},
-		{connect.Options{NKeyFile: "seed"}, refused, false},
+		{connect.Options{}, refused, "; no --token-file was given"},
+		{connect.Options{}, gone, gone.Error()},
+		{connect.Options{TokenFile: "token"}, refused, "; the server takes another token than that in --token-file token"},
+		{connect.Options{TokenFile: "token"}, gone, gone.Error()},
+		{connect.Options{Token: "secret"}, refused, "; the server takes another token than that in TOOLCRIB_WORKERS_TOKEN"},
+		{connect.Options{NKeyFile: "seed"}, refused, refused.Error()},
 	} {
 		f := workerFlags{login: c.login}
 		err := f.unreached(c.err)
-		if !errors.Is(err, c.err) || strings.Contains(err.Error(), "--token-file") != c.hint {
+		if !errors.Is(err, c.err) || !strings.HasSuffix(err.Error(), c.hint) {
 			t.Errorf("%+v, %v: got %v", c.login, c.err, err)
 		}
 	}

@@ -158,7 +158,7 @@ func dial(ctx context.Context, url string, settings []nats.Option) (*nats.Conn, 
 		}
 		select {
 		case <-ctx.Done():
-			return nil, errors.Join(err, ctx.Err())
+			return nil, fmt.Errorf("%w: %w", err, ctx.Err())
 		case <-time.After(wait):
 		}
 	}
