@@ -3,6 +3,7 @@ package gateway_test
 import (
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -87,5 +88,18 @@ func TestReadyzNamesNoToolsToStrangers(t *testing.T) {
 		if got := strings.Contains(w.Body.String(), "secret_entry"); w.Code != http.StatusOK || got != want {
 			t.Errorf("%d %s", w.Code, w.Body)
 		}
+	}
+}
+
+// A tool whose name is taken is refused with what keeps the two apart.
+func TestRefusedNamesSayWhatKeepsThemApart(t *testing.T) {
+	plain := func(name string) string { return strings.TrimSuffix(child(name), "}") + ", prefix: none}" }
+	g := open(t, parse(t, "tools: {mcp_servers: ["+plain("one")+", "+plain("two")+"]}"), &gateway.Options{})
+	refused := slices.Concat(g.Sources()[0].Refused, g.Sources()[1].Refused)
+	taken := slices.ContainsFunc(refused, func(r gateway.Refused) bool {
+		return strings.Contains(r.Reason, "duplicate") && strings.HasSuffix(r.Reason, "a prefix or another name keeps them apart")
+	})
+	if !taken {
+		t.Errorf("got %+v", refused)
 	}
 }

@@ -275,12 +275,23 @@ func cleaning(p tools.ToolProvider) func(string) string {
 	return func(text string) string { return text }
 }
 
+// apart says which key keeps a name apart from the same one that was there before.
+func (s *source) apart() string {
+	if s.spec.kind == kindWorkers {
+		return ", which another toolset or source has; a prefix in workers.toolsets keeps them apart"
+	}
+	return ", which another source has; a prefix or another name keeps them apart"
+}
+
 func (s *source) succeeded(ch tools.Changes, unmatched []string) {
 	refused := make([]Refused, 0, len(ch.Refused))
 	clean := cleaning(s.current())
 	known := s.status().Refused
 	for _, r := range ch.Refused {
 		name, why := clean(r.Name), clean(strings.TrimPrefix(r.Err.Error(), "tools: "))
+		if errors.Is(r.Err, tools.ErrToolDuplicateName) {
+			why += s.apart()
+		}
 		refused = append(refused, Refused{Name: name, Reason: why})
 		if !slices.Contains(known, refused[len(refused)-1]) {
 			s.log.Warn("a tool cannot be registered", "tool", name, "reason", why)

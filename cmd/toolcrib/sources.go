@@ -49,8 +49,19 @@ func (a *app) sources(s *session, o *output) error {
 	if err := w.Flush(); err != nil {
 		return err
 	}
+	for i := range resp.Sources {
+		a.warnOfRefused(&resp.Sources[i])
+	}
 	a.warnOfKeys(resp)
 	return nil
+}
+
+// warnOfRefused says on stderr which tools of a source are not in the catalog, and
+// why.
+func (a *app) warnOfRefused(row *api.Source) {
+	for _, r := range row.Refused {
+		fmt.Fprintf(a.errOut, "toolcrib: source %s: tool %q refused: %s\n", row.Name, r.Name, firstLine(r.Reason, errorWidth))
+	}
 }
 
 // warnOfKeys says on stderr which sources wait for authorization, and which keys
@@ -80,9 +91,7 @@ func (a *app) warnOfSources(s *session) {
 		if row.State != gateway.SourceReady && !s.late[row.Name] {
 			a.warnOfState(&row)
 		}
-		for _, r := range row.Refused {
-			fmt.Fprintf(a.errOut, "toolcrib: source %s: tool %q refused: %s\n", row.Name, r.Name, firstLine(r.Reason, errorWidth))
-		}
+		a.warnOfRefused(&row)
 	}
 }
 

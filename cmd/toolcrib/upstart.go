@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"os"
 	"os/exec"
+	"strings"
 	"sync"
 
 	"github.com/toolcrib/toolcrib/gateway"
@@ -21,6 +23,18 @@ func runnable(command []string) error {
 	}
 	if _, err := exec.LookPath(command[0]); err != nil {
 		return usageError{fmt.Errorf("the command cannot be started: %w", err)}
+	}
+	return nil
+}
+
+// readable returns an error for a document that is a file of this machine and
+// cannot be found. One at a URL may come later.
+func readable(document string) error {
+	if strings.Contains(document, "://") {
+		return nil
+	}
+	if _, err := os.Stat(document); err != nil {
+		return usageError{fmt.Errorf("--openapi: %w", err)}
 	}
 	return nil
 }

@@ -181,6 +181,9 @@ func (f *workerFlags) configuration(args []string) (*gateway.Config, error) {
 	}
 	cfg := &gateway.Config{}
 	if f.openapi != "" {
+		if err := readable(f.openapi); err != nil {
+			return nil, err
+		}
 		cfg.Tools.OpenAPI = []gateway.OpenAPI{{Name: f.toolset, Document: f.openapi, Prefix: f.prefix}}
 		return cfg, nil
 	}

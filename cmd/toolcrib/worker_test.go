@@ -2,6 +2,8 @@ package main
 
 import (
 	"errors"
+	"io/fs"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -28,5 +30,17 @@ func TestUnreachedNamesTheToken(t *testing.T) {
 		if !errors.Is(err, c.err) || !strings.HasSuffix(err.Error(), c.hint) {
 			t.Errorf("%+v, %v: got %v", c.login, c.err, err)
 		}
+	}
+}
+
+// A document that is no file ends the worker, and is not waited for.
+func TestWorkerWithoutItsDocument(t *testing.T) {
+	f := workerFlags{toolset: "pets", openapi: filepath.Join(t.TempDir(), "pets.json")}
+	if _, err := f.configuration(nil); !errors.Is(err, fs.ErrNotExist) || !strings.HasPrefix(err.Error(), "--openapi: ") {
+		t.Errorf("got %v", err)
+	}
+	f.openapi = "https://pets.example/openapi.json"
+	if _, err := f.configuration(nil); err != nil {
+		t.Error(err)
 	}
 }
