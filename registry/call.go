@@ -99,7 +99,7 @@ func (c *call) refuse(fault error) {
 }
 
 // errOtherBody refuses a call whose id was used for another.
-var errOtherBody = errors.New("the id of this call was used before, for another tool or other arguments")
+var errOtherBody = errors.New("the idempotency key of this call, or its run and call id, was used before, for another tool or other arguments")
 
 // step changes the record: change gets what is there and reports whether it is
 // to be written. When another process changed the record meanwhile, change is
