@@ -80,7 +80,7 @@ func (g *Gateway) openWorkers() error {
 	}
 	s := &specs{cfg: g.cfg, opts: g.opts, resolver: newResolver(g.cfg.dir)}
 	w.options = c.registryOptions(s)
-	w.options.Bus, w.options.Logger = g.bus, g.log
+	w.options.Bus, w.options.Logger, w.options.Ephemeral = g.bus, g.log, g.dataDir() == ""
 	w.address, w.login = c.dial(s)
 	w.login.Logger = g.log
 	if err := s.faults.once().sorted(); err != nil {

@@ -37,7 +37,7 @@ type Workers struct {
 	CertFile        string `yaml:"cert_file" doc:"Certificate of the stream server in this process, whose workers then connect by tls://; or that by which this gateway shows itself to one elsewhere."`
 	KeyFile         string `yaml:"key_file" doc:"Key of that certificate."`
 
-	Namespace string          `yaml:"namespace" doc:"Keeps gateways apart that share a stream server; their workers name the same."`
+	Namespace string          `yaml:"namespace" doc:"Keeps gateways apart that share a stream server and no data_dir; their workers name the same."`
 	Toolsets  []WorkerToolset `yaml:"toolsets" doc:"The only toolsets that workers may serve; every one when absent."`
 
 	Wait           bool     `yaml:"wait" doc:"Calls wait for a worker when none is up, until their time is over, and do not fail at once."`

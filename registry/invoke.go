@@ -148,7 +148,7 @@ func (r *Registry) prepare(ctx context.Context, ts *toolset, q *request) *call {
 	deadline := r.deadline(ctx)
 	m := &ToolCallMessage{Type: TypeCall, Tool: q.tool, Payload: q.args, Deadline: deadline, Contract: q.fingerprint,
 		ReplyTo: r.resultsStream(), Asks: asksOf(in), Meta: &ToolCallMeta{RunID: who.RunID, SessionID: who.SessionID, TenantID: who.TenantID, UserID: who.UserID},
-		Route: &Route{Inbox: r.inbox, Shared: shared(r.opts.Namespace, "settle"), Token: rand.Text(), Claim: !q.harmless}}
+		Route: &Route{Inbox: r.inbox, Shared: r.settleSubject(), Token: rand.Text(), Claim: !q.harmless}}
 	wait := r.opts.Wait || waits(ctx)
 	if in != nil {
 		m.Meta.ToolCallID, m.Meta.ParentToolCallID, m.Meta.IdempotencyKey = in.ID, in.Parent, in.IdempotencyKey

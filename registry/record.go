@@ -20,6 +20,7 @@ import (
 const (
 	callCollection    = "worker_calls"
 	toolsetCollection = "worker_toolsets"
+	homeCollection    = "worker_home"
 )
 
 // state is how far a recorded call is. It only moves forward, but for a worker

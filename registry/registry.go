@@ -56,6 +56,9 @@ type Options struct {
 	// DrainTimeout bounds how long a changed contract waits for the calls of
 	// the one before it.
 	DrainTimeout time.Duration
+	// Ephemeral says that the store ends with this process, so that Close removes
+	// the stream of results, which is the store's own.
+	Ephemeral bool
 	// Requests bounds the toolsets' request streams. Nil means the stream
 	// package's defaults.
 	Requests *stream.Options
@@ -109,15 +112,18 @@ type Registry struct {
 	log    *slog.Logger
 
 	process string // names this process among registries
+	home    string // names the store
 	inbox   string
 	started time.Time
 
 	subs    []stream.Subscription
 	results stream.Sink
-	keeper  keeper
-	ctx     context.Context // of everything that goes on in the background
-	stop    context.CancelFunc
-	running sync.WaitGroup
+	// dropResults removes the stream of results, whose store ends with the process.
+	dropResults func(context.Context) error
+	keeper      keeper
+	ctx         context.Context // of everything that goes on in the background
+	stop        context.CancelFunc
+	running     sync.WaitGroup
 
 	mu       sync.Mutex // guards what follows
 	toolsets map[string]*toolset
@@ -132,7 +138,8 @@ type Registry struct {
 
 // New returns a registry that takes announcements and serves calls until it is
 // closed. The toolsets that the store knows are there from the start. client
-// and records stay the caller's, and are not closed.
+// and records stay the caller's, and are not closed. ErrNamespaceTaken says that
+// a registry with another store is in the namespace.
 func New(ctx context.Context, client stream.Client, records store.Records, opts *Options) (*Registry, error) {
 	if client == nil || records == nil {
 		return nil, fmt.Errorf("%w: a registry needs a stream client and a store", ErrInvalid)
@@ -154,6 +161,9 @@ func New(ctx context.Context, client stream.Client, records store.Records, opts 
 
 // begin opens what the registry listens to.
 func (r *Registry) begin(ctx context.Context) error {
+	if err := r.settleIn(ctx); err != nil {
+		return err
+	}
 	if err := r.loadToolsets(ctx); err != nil {
 		return err
 	}
@@ -176,7 +186,8 @@ func (r *Registry) listen(ctx context.Context) error {
 		answer  func(context.Context, stream.Message) stream.Message
 	}{
 		{r.inbox, r.settleRequest},
-		{shared(r.opts.Namespace, "settle"), r.settleRequest},
+		{r.settleSubject(), r.settleRequest},
+		{r.homeSubject(), r.homeRequest},
 		{AnnounceSubject(r.opts.Namespace), r.announceRequest},
 	} {
 		sub, err := r.client.Respond(ctx, l.subject, l.answer)
@@ -195,21 +206,6 @@ func (r *Registry) listen(ctx context.Context) error {
 			return fmt.Errorf("registry: listen to %s: %w", subject, err)
 		}
 		r.subs = append(r.subs, sub)
-	}
-	return nil
-}
-
-// resultsStream is where workers leave results that no registry took at once.
-func (r *Registry) resultsStream() string { return shared(r.opts.Namespace, "results") }
-
-func (r *Registry) openResults(ctx context.Context) error {
-	s, err := r.client.Stream(ctx, r.resultsStream(), nil)
-	if err != nil {
-		return fmt.Errorf("registry: open the stream of results: %w", err)
-	}
-	r.results, err = s.Sink(ctx, "registry", nil)
-	if err != nil {
-		return fmt.Errorf("registry: open the sink of results: %w", err)
 	}
 	return nil
 }
@@ -242,8 +238,8 @@ func (r *Registry) release() error {
 	r.mu.Unlock()
 	r.running.Wait()
 	r.mu.Lock()
-	subs, results := r.subs, r.results
-	r.subs, r.results = nil, nil
+	subs, results, drop := r.subs, r.results, r.dropResults
+	r.subs, r.results, r.dropResults = nil, nil, nil
 	r.mu.Unlock()
 	var faults []error
 	for _, s := range subs {
@@ -252,8 +248,16 @@ func (r *Registry) release() error {
 	if results != nil {
 		faults = append(faults, results.Close())
 	}
+	if drop != nil {
+		ctx, cancel := context.WithTimeout(context.Background(), dropTime)
+		defer cancel()
+		faults = append(faults, drop(ctx))
+	}
 	return errors.Join(faults...)
 }
+
+// dropTime bounds how long Close waits for the stream of results to be removed.
+const dropTime = 2 * time.Second
 
 // errClosed is what calls of a closed registry fail with.
 var errClosed = errors.New("the registry of workers is closed")

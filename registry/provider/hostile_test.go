@@ -234,21 +234,27 @@ func TestGatewayThatHangs(t *testing.T) {
 		c.check(sub.Close())
 	}()
 	var ran atomic.Int64
+	shared := make(chan string, 2)
 	c.serve("demo", serving(func(_ context.Context, m registry.ToolCallMessage) (registry.ToolResultMessage, error) {
 		ran.Add(1)
+		shared <- m.Route.Shared
 		return registry.ToolResultMessage{ResultJSON: m.Payload}, nil
 	}), provider.Options{MaxConcurrentToolCalls: 1})
 	c.up("demo", 1)
+	if _, err := c.call(caller(t), "demo.write", `{}`); err != nil {
+		t.Fatal(err)
+	}
+	settle := <-shared
 	for i := range 20 {
 		c.add("demo", "call", fmt.Sprintf(`{"type":"call","tool_use_id":"hung%d","tool":"demo.write","payload":{},`+
-			`"route":{"inbox":"hangs","shared":"registry:default:settle","token":"t","claim":true,"confirm":true}}`, i))
+			`"route":{"inbox":"hangs","shared":%q,"token":"t","claim":true,"confirm":true}}`, i, settle))
 	}
 	ctx, cancel := context.WithTimeout(caller(t), patience/4)
 	defer cancel()
 	if _, err := c.call(ctx, "demo.write", `{}`); err != nil {
 		t.Error(err)
 	}
-	if ran.Load() != 1 {
-		t.Errorf("%d calls ran, and one was recorded", ran.Load())
+	if ran.Load() != 2 {
+		t.Errorf("%d calls ran, and two were recorded", ran.Load())
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/toolcrib/toolcrib/registry"
 	"github.com/toolcrib/toolcrib/registry/provider"
+	"github.com/toolcrib/toolcrib/store/sqlstore"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -76,4 +77,53 @@ func TestAnswerComesWhileAnotherGatewayWaits(t *testing.T) {
 		t.Error(err)
 	}
 	c.check(<-ended)
+}
+
+// TestGatewaysWithStoresOfTheirOwn: a gateway with another store is refused, and
+// one that came while nobody was there does not take the results of calls that it
+// does not know.
+func TestGatewaysWithStoresOfTheirOwn(t *testing.T) {
+	c := newCrib(t, nil)
+	store, err := sqlstore.OpenMemory(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.check(store.Close()) })
+	other := c.connect()
+	if _, err := registry.New(t.Context(), other, store, quick()); !errors.Is(err, registry.ErrNamespaceTaken) {
+		t.Fatalf("a second store in the namespace: %v", err)
+	}
+	elsewhere := quick()
+	elsewhere.Namespace, elsewhere.Ephemeral = "elsewhere", true
+	neighbour, err := registry.New(t.Context(), other, store, elsewhere)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.close(neighbour)
+	g := newGate()
+	stop := c.serve("demo", serving(g.handle), provider.Options{})
+	c.up("demo", 1)
+	away := c.reg
+	gone := make(chan error, 1)
+	go func() {
+		_, err := c.call(keyed(caller(t), "k"), "demo.write", `{}`)
+		gone <- err
+	}()
+	<-g.entered
+	c.close(away)
+	<-gone
+	stranger, err := registry.New(t.Context(), other, store, quick())
+	if err != nil {
+		t.Fatal(err)
+	}
+	close(g.open)
+	c.check(stop())
+	c.close(stranger)
+	c.open(nil)
+	if _, err := c.call(keyed(registry.Wait(caller(t)), "k"), "demo.write", `{}`); err != nil {
+		t.Errorf("the same call, whose result was left: %v", err)
+	}
+	if again := len(g.entered); again != 0 {
+		t.Errorf("the tool ran %d times more", again)
+	}
 }
