@@ -33,7 +33,12 @@ func Define[P Payload](t EventType) Definition {
 
 // Registry knows the payload type of every event type. It is immutable and
 // safe for concurrent use.
-type Registry struct{ types map[EventType]reflect.Type }
+type Registry struct {
+	types map[EventType]reflect.Type
+	// byLength has the definitions in places of the length of their types. Few
+	// types have one length, so that an event is checked without a hash of it.
+	byLength [][]Definition
+}
 
 // NewRegistry returns a registry of the given definitions and of
 // EventTypeMissed. The same definition may be given more than once.
@@ -48,7 +53,26 @@ func NewRegistry(defs ...Definition) (*Registry, error) {
 		}
 		r.types[d.Type] = d.payload
 	}
+	for _, t := range r.Types() {
+		for len(r.byLength) <= len(t) {
+			r.byLength = append(r.byLength, nil)
+		}
+		r.byLength[len(t)] = append(r.byLength[len(t)], Definition{t, r.types[t]})
+	}
 	return r, nil
+}
+
+// payloadOf returns the payload type of an event type.
+func (r *Registry) payloadOf(t EventType) (reflect.Type, bool) {
+	if len(t) >= len(r.byLength) {
+		return nil, false
+	}
+	for i := range r.byLength[len(t)] {
+		if d := &r.byLength[len(t)][i]; d.Type == t {
+			return d.payload, true
+		}
+	}
+	return nil, false
 }
 
 // Types lists the registered event types, sorted.
@@ -57,7 +81,7 @@ func (r *Registry) Types() []EventType { return slices.Sorted(maps.Keys(r.types)
 // Check returns ErrUnknownType or ErrWrongPayload when e does not fit the
 // registry.
 func (r *Registry) Check(e *Event) error {
-	want, ok := r.types[e.Type]
+	want, ok := r.payloadOf(e.Type)
 	if !ok {
 		return fmt.Errorf("%w: %q", ErrUnknownType, e.Type)
 	}
