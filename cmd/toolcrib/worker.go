@@ -69,6 +69,7 @@ back those that wait.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return a.work(cmd.Context(), &f, args) },
 	}
 	flags := cmd.Flags()
+	flags.SetInterspersed(false) // What follows COMMAND is its own, also without "--".
 	flags.StringVar(&f.toolset, "toolset", "", "name of the toolset")
 	flags.StringVar(&f.url, "connect", "", "address of the stream server: nats://, tls://, redis:// or rediss:// (default $"+workersURLEnv+", or nats://"+gateway.DefaultWorkersListen+")")
 	flags.StringVarP(&f.config, "config", "c", "", "configuration whose sources are served")
