@@ -82,17 +82,22 @@ func (q *queue) open(ctx context.Context, keep bool) error {
 	return q.client.refused(err)
 }
 
-// ensure makes the stream when it is not there, and returns it when it is.
+// ensure makes the stream when it is not there, and returns it when it is, also
+// when another client made it at the same time, with bounds of its own.
 func (q *queue) ensure(ctx context.Context) (jetstream.Stream, error) {
-	found, err := q.client.js.Stream(ctx, q.inside)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		return nil, q.create(ctx)
+	for {
+		found, err := q.client.js.Stream(ctx, q.inside)
+		if !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return found, q.client.refused(err)
+		}
+		if made, err := q.create(ctx); made || err != nil {
+			return nil, err
+		}
 	}
-	return found, q.client.refused(err)
 }
 
-// create makes the stream. That another client just made it is no error.
-func (q *queue) create(ctx context.Context) error {
+// create makes the stream. It returns false when another client just made it.
+func (q *queue) create(ctx context.Context) (made bool, err error) {
 	config := jetstream.StreamConfig{
 		Name: q.inside, Subjects: []string{q.subject + "*"}, Storage: jetstream.FileStorage, Replicas: q.client.copies(),
 		Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, MaxMsgs: int64(q.opts.MaxEvents),
@@ -104,14 +109,14 @@ func (q *queue) create(ctx context.Context) error {
 		config.MaxMsgs, config.MaxMsgsPerSubject, config.DiscardNewPerSubject = -1, stream.DefaultMaxEvents, true
 		config.Metadata = nil
 	}
-	_, err := q.client.js.CreateStream(ctx, config)
+	_, err = q.client.js.CreateStream(ctx, config)
 	if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return q.client.refused(err)
+		return false, q.client.refused(err)
 	}
-	return q.client.keeper.Persist(ctx, q.inside)
+	return true, q.client.keeper.Persist(ctx, q.inside)
 }
 
 // copies is how many servers keep a stream.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -456,5 +457,32 @@ func testInvalid(t *testing.T, f *fixture) {
 	}
 	if _, err := s.Sink(ctx, "provider", &stream.SinkOptions{MaxDeliveries: 1}); !errors.Is(err, stream.ErrInvalid) {
 		t.Errorf("a cap without Dead = %v", err)
+	}
+}
+
+// testBoundOfTwo opens new streams for a client that sets a bound and one that
+// keeps what is there, at the same time.
+func testBoundOfTwo(t *testing.T, f *fixture) {
+	other := client(t, f.backend)
+	for i := range 5 {
+		name := f.name + ":" + strconv.Itoa(i)
+		var opening sync.WaitGroup
+		opening.Go(func() {
+			if _, err := other.Stream(within(t, wait), name, nil); err != nil {
+				t.Error(err)
+			}
+		})
+		s, err := f.client.Stream(within(t, wait), name, &stream.Options{MaxEvents: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		opening.Wait()
+		add(t, s, 0, 1)
+		if _, err := s.Add(within(t, wait), "call", nil); !errors.Is(err, stream.ErrFull) {
+			t.Errorf("stream %d: an event above its bound: %v", i, err)
+		}
+		if err := s.Destroy(within(t, wait)); err != nil {
+			t.Error(err)
+		}
 	}
 }

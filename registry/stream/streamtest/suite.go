@@ -69,6 +69,7 @@ func Run(t *testing.T, start func(t *testing.T) *Backend) {
 		{"an event whose burial failed is buried again", testBurialFails},
 		{"a poisoned event does not stop the others", testPoison},
 		{"a full stream refuses", testFull},
+		{"a bound holds for whoever opens the stream first", testBoundOfTwo},
 		{"3,000 waiting events are all delivered", testBacklog},
 		{"a worker holds no more than its share", testInFlight},
 		{"payloads may be large", testLarge},
