@@ -337,6 +337,7 @@ func TestQueuedWhileNoWorker(t *testing.T) {
 	c.check(stop())
 	const n = 3000
 	var ran atomic.Int64
+	var reads sync.Map
 	out := make(chan error, n)
 	ctx := registry.Wait(caller(t))
 	for i := range n {
@@ -360,7 +361,10 @@ func TestQueuedWhileNoWorker(t *testing.T) {
 		expired++
 	}
 	c.serve("demo", serving(func(_ context.Context, m registry.ToolCallMessage) (registry.ToolResultMessage, error) {
-		ran.Add(1)
+		// A call that only reads may be sent again while it runs; its caller gets one answer.
+		if _, again := reads.LoadOrStore(m.ToolUseID, true); !again || m.Tool != "demo.read" {
+			ran.Add(1)
+		}
 		return registry.ToolResultMessage{ResultJSON: m.Payload}, nil
 	}), provider.Options{})
 	for range n - n/10 {
