@@ -63,7 +63,7 @@ func (r *Registry) settleIn(ctx context.Context) error {
 	defer cancel()
 	answer, err := r.client.Request(asking, r.homeSubject(), stream.Message{Name: MessageHome})
 	if err == nil && answer.Name == MessageHome && string(answer.Payload) != home {
-		return fmt.Errorf("%w: %q; gateways of one namespace share a store, and others need a namespace of their own", ErrNamespaceTaken, r.opts.Namespace)
+		return fmt.Errorf("%w: %q; gateways of one namespace share a store (data_dir), and others need a namespace of their own (workers.namespace)", ErrNamespaceTaken, r.opts.Namespace)
 	}
 	return nil // Nobody is there, or nobody who can say.
 }
