@@ -25,6 +25,8 @@ const (
 	CodeApprovalExpired  Code = "approval_expired"       // 403; nobody decided in time
 	CodeUnauthenticated  Code = "unauthenticated"        // 401
 	CodeOverloaded       Code = "overloaded"             // 429
+	CodeUnavailable      Code = "unavailable"            // 503; what runs the tool is not there now
+	CodeConflict         Code = "idempotency_conflict"   // 422; the key was used for another call
 	CodeTimeout          Code = "timeout"                // 504
 	CodeCanceled         Code = "canceled"               // 499; the caller went away
 	CodeToolFailed       Code = "tool_failed"            // 502
@@ -56,6 +58,8 @@ var statuses = map[Code]int{
 	CodeApprovalExpired:  http.StatusForbidden,
 	CodeUnauthenticated:  http.StatusUnauthorized,
 	CodeOverloaded:       http.StatusTooManyRequests,
+	CodeUnavailable:      http.StatusServiceUnavailable,
+	CodeConflict:         http.StatusUnprocessableEntity,
 	CodeTimeout:          http.StatusGatewayTimeout,
 	CodeCanceled:         statusCanceled,
 	CodeToolFailed:       http.StatusBadGateway,
@@ -92,6 +96,8 @@ var sentinels = []struct {
 	{tools.ErrApprovalExpired, CodeApprovalExpired},
 	{tools.ErrIdentityRequired, CodeUnauthenticated},
 	{tools.ErrOverloaded, CodeOverloaded},
+	{tools.ErrUnavailable, CodeUnavailable},
+	{tools.ErrIdempotencyConflict, CodeConflict},
 	{tools.ErrToolInvalidOutput, CodeInvalidOutput},
 	{tools.ErrAskUnsupported, CodeAskUnsupported},
 	{artifacts.ErrNotFound, CodeArtifactNotFound},
@@ -172,6 +178,8 @@ func codeOf(err error) Code {
 	switch {
 	case errors.Is(err, tools.ErrOverloaded):
 		return CodeOverloaded
+	case errors.Is(err, tools.ErrUnavailable):
+		return CodeUnavailable
 	case errors.Is(err, tools.ErrAskUnsupported):
 		return CodeAskUnsupported
 	case errors.Is(err, context.Canceled):

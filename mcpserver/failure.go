@@ -20,8 +20,8 @@ type ErrorInfo struct {
 	// Class is the kind of failure: transient, timeout, 5xx or permanent.
 	Class tools.ErrorClass `json:"class"`
 	// Code says what happened: invalid_args, denied, rejected,
-	// approval_expired, overloaded, invalid_output, ask_unsupported,
-	// authorization_required, timeout or failed.
+	// approval_expired, overloaded, unavailable, idempotency_conflict,
+	// invalid_output, ask_unsupported, authorization_required, timeout or failed.
 	Code string `json:"code"`
 	// RetryAfterMS is how long to wait before the call is made again, in
 	// milliseconds; absent when nobody said.
@@ -48,6 +48,8 @@ func reasons() []reason {
 		{tools.ErrToolRejected, "rejected", "The call was rejected"},
 		{tools.ErrApprovalExpired, "approval_expired", "The call was not approved in time"},
 		{tools.ErrOverloaded, "overloaded", "Overloaded, try again later"},
+		{tools.ErrUnavailable, "unavailable", "What runs the tool is not there now, try again later"},
+		{tools.ErrIdempotencyConflict, "idempotency_conflict", "The idempotency key was used for another call"},
 		{tools.ErrToolInvalidOutput, "invalid_output", "The result of the tool does not satisfy its output schema"},
 		{tools.ErrAskUnsupported, "ask_unsupported", "The tool asks what this client cannot answer"},
 		{tools.ErrAuthorizationRequired, "authorization_required", "The service behind the tool wants authorization"},

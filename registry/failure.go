@@ -21,9 +21,13 @@ func codeMeaning(code string) (class tools.ErrorClass, sentinel error) {
 		return tools.ErrClassPermanent, tools.ErrAskUnsupported
 	case CodeOverloaded:
 		return tools.ErrClassTransient, tools.ErrOverloaded
+	case CodeConflict:
+		return tools.ErrClassPermanent, tools.ErrIdempotencyConflict
+	case CodeUnavailable:
+		return tools.ErrClassTransient, tools.ErrUnavailable
 	case CodeTimeout, CodeExpired:
 		return tools.ErrClassTimeout, nil
-	case CodeOutcomeUnknown, CodeUnavailable:
+	case CodeOutcomeUnknown:
 		return tools.ErrClassTransient, nil
 	}
 	return tools.ErrClassPermanent, nil
@@ -105,7 +109,8 @@ func ErrorOf(err error) *ToolError {
 		err  error
 		code string
 	}{{tools.ErrToolInvalidArgs, CodeInvalidArguments}, {tools.ErrToolInvalidOutput, CodeInvalidOutput}, {tools.ErrToolNotFound, CodeToolNotFound},
-		{tools.ErrOverloaded, CodeOverloaded}, {tools.ErrAskUnsupported, CodeAskUnsupported}} {
+		{tools.ErrOverloaded, CodeOverloaded}, {tools.ErrAskUnsupported, CodeAskUnsupported},
+		{tools.ErrUnavailable, CodeUnavailable}, {tools.ErrIdempotencyConflict, CodeConflict}} {
 		if errors.Is(err, known.err) {
 			out.Code = known.code
 			break

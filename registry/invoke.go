@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -118,7 +121,7 @@ func unready(err error) error {
 	if errors.As(err, &down) {
 		e.Message = down.Error()
 		if !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-			e.Class, e.Retryable = tools.ErrClassTransient, true
+			e.Code, e.Class, e.Retryable = tools.ErrUnavailable, tools.ErrClassTransient, true
 		}
 	}
 	return e
@@ -256,21 +259,41 @@ func (r *Registry) unsent(ctx context.Context, c *call, err error) error {
 	if err == nil || errors.Is(err, stream.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return nil
 	}
-	e := refuse(tools.ErrClassPermanent, err)
-	code := CodeUnavailable
-	if errors.Is(err, stream.ErrFull) {
-		code = CodeOverloaded
-		e.Class, e.Retryable, e.Code, e.RetryAfter = tools.ErrClassTransient, true, tools.ErrOverloaded, time.Second
-		e.Message = fmt.Sprintf("the queue of toolset %q is full", c.toolset)
-	}
-	if errors.Is(err, stream.ErrTooLarge) {
-		e.Message = fmt.Sprintf("the arguments are too large for the stream, which takes %d bytes", r.client.MaxPayload())
-	}
-	if _, err := c.finishUnclaimed(ctx, &r.ledger, failed(c.id, &ToolError{Code: code, Class: e.Class, NotDelivered: true,
-		RetryAfterMS: e.RetryAfter.Milliseconds(), Message: e.SafeMessage()})); err != nil {
+	e := r.untaken(c.toolset, err)
+	if _, err := c.finishUnclaimed(ctx, &r.ledger, failed(c.id, ErrorOf(e))); err != nil {
 		r.log.Error("the end of a call cannot be recorded", "toolset", c.toolset, "call", c.id, "error", err)
 	}
 	return e
+}
+
+// untaken is the error of a call that the stream refused.
+func (r *Registry) untaken(toolset string, err error) *tools.Error {
+	e := refuse(tools.ErrClassPermanent, err)
+	switch {
+	case errors.Is(err, stream.ErrNoRoom):
+		e.Class, e.Retryable, e.Code, e.RetryAfter = tools.ErrClassTransient, true, tools.ErrUnavailable, time.Second
+		e.Message = "the stream server has no room for calls: " + strings.TrimPrefix(err.Error(), stream.ErrNoRoom.Error()+": ")
+		r.outOfRoom.warn(r.log, "the stream server has no room and calls are refused", "toolset", toolset, "error", err)
+	case errors.Is(err, stream.ErrFull):
+		e.Class, e.Retryable, e.Code, e.RetryAfter = tools.ErrClassTransient, true, tools.ErrOverloaded, time.Second
+		e.Message = fmt.Sprintf("the queue of toolset %q is full", toolset)
+	case errors.Is(err, stream.ErrTooLarge):
+		e.Message = fmt.Sprintf("the arguments are too large for the stream, which takes %d bytes", r.client.MaxPayload())
+	}
+	return e
+}
+
+// sparing is a line of the log that many calls would write in one moment.
+type sparing struct{ last atomic.Int64 }
+
+// sparingly is how long such a line is not written again.
+const sparingly = 10 * time.Second
+
+func (s *sparing) warn(to *slog.Logger, msg string, args ...any) {
+	last, now := s.last.Load(), time.Now().UnixNano()
+	if now-last >= int64(sparingly) && s.last.CompareAndSwap(last, now) {
+		to.Warn(msg, args...)
+	}
 }
 
 // addTime bounds how long the stream has to take a call before it is left to be
@@ -296,10 +319,17 @@ func (r *Registry) add(ctx context.Context, ts *toolset, m *ToolCallMessage, c *
 // unkept is the error of a call whose record could not be made.
 func unkept(fault error) error {
 	if errors.Is(fault, errOtherBody) {
-		return refuse(tools.ErrClassPermanent, fault)
+		return conflict()
 	}
 	e := refuse(tools.ErrClassTransient, fault)
-	e.Message = "the call cannot be recorded"
+	e.Code, e.Message = tools.ErrUnavailable, "the call cannot be recorded"
+	return e
+}
+
+// conflict is the error of a call whose id was used for another.
+func conflict() *tools.Error {
+	e := refuse(tools.ErrClassPermanent, errOtherBody)
+	e.Code = tools.ErrIdempotencyConflict
 	return e
 }
 
@@ -309,7 +339,7 @@ func (r *Registry) rejoin(ctx context.Context, running, c *call) (tools.ToolResu
 	same := running.rec.Digest == c.rec.Digest
 	running.mu.Unlock()
 	if !same {
-		return tools.ToolResult{}, refuse(tools.ErrClassPermanent, errOtherBody)
+		return tools.ToolResult{}, conflict()
 	}
 	return r.await(ctx, running, nil)
 }

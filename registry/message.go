@@ -239,6 +239,8 @@ const (
 	CodeOutcomeUnknown   = "outcome_unknown"
 	CodeUnavailable      = "unavailable"
 	CodeAskUnsupported   = "ask_unsupported"
+	// CodeConflict: the id of the call was used for another.
+	CodeConflict = "idempotency_conflict"
 )
 
 // OutputDeltaMessage is a piece of a tool's output that comes before its result.

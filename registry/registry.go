@@ -116,6 +116,8 @@ type Registry struct {
 	inbox   string
 	started time.Time
 
+	outOfRoom sparing
+
 	subs    []stream.Subscription
 	results stream.Sink
 	// dropResults removes the stream of results, whose store ends with the process.

@@ -45,6 +45,12 @@ var (
 	// ErrOverloaded: the call was refused for lack of capacity: a rate limit,
 	// a quota, too many calls at once, or a source whose circuit is open.
 	ErrOverloaded = errors.New("tools: overloaded")
+	// ErrUnavailable: what runs the tool is not there now: no worker serves its
+	// toolset, or the server that calls travel over takes none.
+	ErrUnavailable = errors.New("tools: unavailable")
+	// ErrIdempotencyConflict: the idempotency key of the call, or its run and
+	// call id, was used for another call. The tool was not called.
+	ErrIdempotencyConflict = errors.New("tools: idempotency conflict")
 	// ErrOutcomeUnknown: the call was sent and no answer came; whether it had
 	// its effect is not known.
 	ErrOutcomeUnknown = errors.New("tools: outcome unknown")
@@ -220,7 +226,8 @@ func ClassifyError(err error, perAttemptTimeout bool) ErrorClass {
 
 func isRefusal(err error) bool {
 	for _, s := range []error{ErrToolInvalidArgs, ErrToolNotFound, ErrToolInvalidOutput, ErrToolDenied,
-		ErrToolRejected, ErrApprovalExpired, ErrIdentityRequired, ErrAskUnsupported, ErrAuthorizationRequired} {
+		ErrToolRejected, ErrApprovalExpired, ErrIdentityRequired, ErrAskUnsupported, ErrAuthorizationRequired,
+		ErrIdempotencyConflict} {
 		if errors.Is(err, s) {
 			return true
 		}

@@ -22,7 +22,7 @@ const (
 	exitInvalidArguments
 	exitToolFailed
 	exitDenied
-	exitBusy // timed out or overloaded
+	exitBusy // timed out, overloaded or unavailable
 
 	exitInterrupted = 130 // as shells have it for SIGINT
 )
@@ -35,6 +35,7 @@ var exits = map[api.Code]int{
 	api.CodeRunNotFound:      exitToolNotFound,
 	api.CodeInvalidArguments: exitInvalidArguments,
 	api.CodeTooLarge:         exitInvalidArguments,
+	api.CodeConflict:         exitInvalidArguments,
 	api.CodeToolFailed:       exitToolFailed,
 	api.CodeInvalidOutput:    exitToolFailed,
 	api.CodeAskUnsupported:   exitToolFailed,
@@ -45,6 +46,7 @@ var exits = map[api.Code]int{
 	api.CodeUnauthenticated:  exitDenied,
 	api.CodeTimeout:          exitBusy,
 	api.CodeOverloaded:       exitBusy,
+	api.CodeUnavailable:      exitBusy,
 }
 
 // usageError is a command line that cannot be understood.

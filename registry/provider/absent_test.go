@@ -24,7 +24,7 @@ func TestTheOnlyWorkerIsKilled(t *testing.T) {
 		err  error
 	}{
 		{"before it is known", &registry.Options{PingInterval: time.Minute}, time.Second, "in time; the last of the workers of toolset \"demo\" to answer a ping did so ", context.DeadlineExceeded},
-		{"when it is known", quick(), patience, "no worker serves toolset \"demo\": the last one answered ", nil},
+		{"when it is known", quick(), patience, "no worker serves toolset \"demo\": the last one answered ", tools.ErrUnavailable},
 	} {
 		t.Run(o.name, func(t *testing.T) {
 			c := newCrib(t, o.opts)

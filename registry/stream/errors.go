@@ -12,6 +12,10 @@ var (
 	// workers acknowledge.
 	ErrFull = errors.New("stream: full")
 
+	// ErrNoRoom is an ErrFull of the backend as a whole: its disk, its memory or
+	// the bound of all its streams. Acknowledgements alone may not help.
+	ErrNoRoom = fmt.Errorf("%w: the server has no room", ErrFull)
+
 	// ErrTooLarge is returned for a payload over [Client.MaxPayload]. It was
 	// not sent.
 	ErrTooLarge = errors.New("stream: payload too large")

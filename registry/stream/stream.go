@@ -50,7 +50,8 @@ type Stream interface {
 
 	// Add puts an event at the end, and returns its ID once the backend has
 	// taken it as safely as it is configured to. It never waits for room:
-	// it returns ErrFull when the stream is full, or the backend as a whole.
+	// it returns ErrFull when the stream is full, and ErrNoRoom, which is an
+	// ErrFull, when the backend as a whole is.
 	Add(ctx context.Context, event string, payload []byte) (id string, err error)
 
 	// Sink opens the stream's sink under a name. All workers of one name

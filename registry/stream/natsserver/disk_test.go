@@ -63,7 +63,7 @@ func TestNearlyFullDiskIsSaid(t *testing.T) {
 	}
 	ballast := filepath.Join(disk, "ballast")
 	fill(t, ballast, 60<<20)
-	if _, err := q.Add(within(t, time.Minute), "call", nil); !errors.Is(err, stream.ErrFull) {
+	if _, err := q.Add(within(t, time.Minute), "call", nil); !errors.Is(err, stream.ErrNoRoom) || !errors.Is(err, stream.ErrFull) {
 		t.Fatalf("Add on a disk that is nearly full = %v", err)
 	}
 	if err := os.Remove(ballast); err != nil {

@@ -62,7 +62,7 @@ func (k *keeper) Room() error {
 		return fmt.Errorf("%w: a write failed, and the store is being opened again", stream.ErrUnavailable)
 	}
 	if left := free(k.dir); left < reserve {
-		return fmt.Errorf("%w: the disk has %d MiB left, and %d are kept free", stream.ErrFull, left>>20, reserve>>20)
+		return fmt.Errorf("%w: the disk has %d MiB left, and %d are kept free", stream.ErrNoRoom, left>>20, reserve>>20)
 	}
 	return nil
 }

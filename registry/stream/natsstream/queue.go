@@ -134,7 +134,7 @@ func (c *Client) copies() int {
 func (c *Client) refused(err error) error {
 	var api *jetstream.APIError
 	if errors.As(err, &api) && isFullCode(api.ErrorCode) {
-		return fmt.Errorf("%w: the server has no room: %s", stream.ErrFull, api.Description)
+		return fmt.Errorf("%w: %s", stream.ErrNoRoom, api.Description)
 	}
 	return err
 }
@@ -228,7 +228,9 @@ func (q *queue) stored(data []byte) (string, error) {
 	}
 	said := ack.Error.Description
 	switch code := ack.Error.ErrorCode; {
-	case isFullCode(code), code == codeStoreFailed && strings.HasPrefix(said, "maximum "):
+	case isFullCode(code):
+		return "", fmt.Errorf("%w: %s", stream.ErrNoRoom, said)
+	case code == codeStoreFailed && strings.HasPrefix(said, "maximum "):
 		return "", fmt.Errorf("%w: %q: %s", stream.ErrFull, q.name, said)
 	case code == codeMessageTooLarge:
 		return "", fmt.Errorf("%w: %s", stream.ErrTooLarge, said)

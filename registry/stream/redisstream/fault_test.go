@@ -37,7 +37,7 @@ func TestMemoryIsFull(t *testing.T) {
 	added := 0
 	for ; ; added++ {
 		_, err := s.Add(ctx, "call", payload)
-		if errors.Is(err, stream.ErrFull) {
+		if errors.Is(err, stream.ErrNoRoom) {
 			break
 		}
 		if err != nil || added > 1000 {

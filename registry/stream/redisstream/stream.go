@@ -73,7 +73,7 @@ func (q *queue) Add(ctx context.Context, event string, payload []byte) (string, 
 	}
 	value, err := q.run(ctx, q.client.scripts.add, event, payload, q.ttl.Milliseconds(), q.most)
 	if outOfMemory(err) {
-		return "", fmt.Errorf("%w: stream %q: Redis has no memory left", stream.ErrFull, q.name)
+		return "", fmt.Errorf("%w: Redis has no memory left", stream.ErrNoRoom)
 	}
 	if err != nil {
 		return "", err
