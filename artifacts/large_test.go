@@ -2,6 +2,7 @@ package artifacts_test
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,13 +21,16 @@ import (
 
 	"github.com/toolcrib/toolcrib/artifacts"
 	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/httptool"
 )
 
 const (
-	// callerVariable tells a process that the test starts where to call.
+	// callerVariable tells a process that the test starts where to call, and
+	// folderVariable where to keep the answers.
 	callerVariable = "TOOLCRIB_ARTIFACTS_CALLER"
+	folderVariable = "TOOLCRIB_ARTIFACTS_FOLDER"
 	calls          = 64
 	hugeBytes      = 500 << 20
 	largeBytes     = 4 << 20
@@ -74,7 +78,7 @@ func TestLargeResultsKeepTheProcessSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), program)
-	cmd.Env = append(os.Environ(), callerVariable+"="+srv.URL)
+	cmd.Env = append(os.Environ(), callerVariable+"="+srv.URL, folderVariable+"="+peertest.Roomy(t))
 	cmd.Stderr = os.Stderr
 	out, err := cmd.Output()
 	if err != nil {
@@ -93,8 +97,8 @@ func TestLargeResultsKeepTheProcessSmall(t *testing.T) {
 // runCalls is the process that is measured. It makes the calls, and prints the
 // most memory that it had, in bytes.
 func runCalls(url string) int {
-	if err := makeCalls(url); err != nil {
-		fmt.Fprintln(os.Stderr, err)
+	if err := makeCalls(url, os.Getenv(folderVariable)); err != nil {
+		explain(err)
 		return 1
 	}
 	peak, err := peakMemory()
@@ -106,18 +110,29 @@ func runCalls(url string) int {
 	return 0
 }
 
-func makeCalls(url string) (err error) {
-	dir, err := os.MkdirTemp("", "artifacts")
-	if err != nil {
-		return err
+// explain prints an error and what it is made of, as that of a call does not tell
+// its cause.
+func explain(err error) {
+	fmt.Fprintln(os.Stderr, err)
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		if cause := e.Unwrap(); cause != nil {
+			explain(cause)
+		}
+	case interface{ Unwrap() []error }:
+		for _, cause := range e.Unwrap() {
+			explain(cause)
+		}
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+}
+
+func makeCalls(url, dir string) (err error) {
 	ctx := identity.With(context.Background(), identity.Identity{TenantID: "t", UserID: "u", SessionID: "s"})
 	store, shut, err := openFiles(ctx, dir, time.Now)
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, shut()) }()
+	defer func() { err = cmp.Or(err, shut()) }()
 	cat, err := rowsCatalog(ctx, url)
 	if err != nil {
 		return err
@@ -160,7 +175,7 @@ func callAtOnce(ctx context.Context, cat tools.LiveCatalog, store *artifacts.Sto
 		wg.Go(func() { faults[n] = callOnce(ctx, cat, store, n) })
 	}
 	wg.Wait()
-	return errors.Join(faults...)
+	return cmp.Or(faults...)
 }
 
 func callOnce(ctx context.Context, cat tools.LiveCatalog, store *artifacts.Store, n int) error {

@@ -107,7 +107,7 @@ func skipWhereUnmeasured(t *testing.T) {
 // measure makes the calls through a gateway in front of a server, and looks at the size of the gateway.
 func measure(t *testing.T, server string) {
 	t.Helper()
-	dir := t.TempDir()
+	dir := peertest.Roomy(t)
 	config := filepath.Join(dir, "toolcrib.yaml")
 	text := "tools:\n  mcp_servers:\n  - {name: up, policy: {timeout_ms: 300000}, " + server + "}\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
