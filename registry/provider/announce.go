@@ -150,7 +150,7 @@ func (w *worker) streamPing(e stream.Event, id string) {
 
 func (w *worker) status(pingID string) registry.Status {
 	return registry.Status{Toolset: w.toolset, Instance: w.instance, Version: w.opts.Version, PingID: pingID,
-		Running: int(w.running.Load()), Queued: len(w.queue), Concurrency: w.opts.MaxConcurrentToolCalls, Queue: w.opts.MaxQueuedToolCalls,
+		Running: int(w.running.Load()), Queued: len(w.queue) + w.aside.count(), Concurrency: w.opts.MaxConcurrentToolCalls, Queue: w.opts.MaxQueuedToolCalls,
 		Served: w.served.Load(), Failed: w.failed.Load(), Draining: w.draining.Load()}
 }
 

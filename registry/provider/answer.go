@@ -11,29 +11,33 @@ import (
 )
 
 // claim asks for the right to run a call. Without it the call is settled as the
-// registry says.
-func (w *worker) claim(j *job) bool {
+// registry says. heard says that a registry did.
+func (w *worker) claim(j *job) (mine, heard bool) {
 	m := &j.msg
 	verdict, err := w.askClaim(j.ctx, m, false)
 	switch {
 	case err != nil:
 		w.log.Warn("a call cannot be claimed now and goes back", "call", m.ToolUseID, "error", err)
-		w.tasks.Go(func() { // and the next call does not wait for it
-			// The answer may have been lost alone, and then the call is this worker's.
-			if _, err := w.askClaim(w.work, m, true); err != nil {
-				w.log.Warn("the registry cannot be told that a call goes back", "call", m.ToolUseID, "error", err)
-			}
-			w.release(j, time.Second)
-		})
+		// The answer may have been lost alone, and then the call is this worker's.
+		w.tasks.Go(func() { w.unclaim(j, time.Second) })
+		return false, false
 	case verdict == registry.VerdictRun:
-		return true
+		return true, true
 	case verdict == registry.VerdictOver:
 		j.cancel()
 		w.settle(j)
 	default:
 		w.release(j, time.Second)
 	}
-	return false
+	return false, true
+}
+
+// unclaim gives a call back that this worker may have claimed, and has not run.
+func (w *worker) unclaim(j *job, delay time.Duration) {
+	if _, err := w.askClaim(w.work, &j.msg, true); err != nil {
+		w.log.Warn("the registry cannot be told that a call goes back", "call", j.msg.ToolUseID, "error", err)
+	}
+	w.release(j, delay)
 }
 
 // askClaim asks for a call, or gives it back.

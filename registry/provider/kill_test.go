@@ -30,6 +30,9 @@ const killGrace = 500 * time.Millisecond
 
 // work is the life of a worker process, which ends when it is killed.
 func work() error {
+	if os.Getenv(envStore) != "" {
+		return gateway()
+	}
 	client, err := natsstream.Dial(context.Background(), os.Getenv(envURL), &natsstream.Options{Token: os.Getenv(envToken)})
 	if err != nil {
 		return err

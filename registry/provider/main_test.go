@@ -25,7 +25,9 @@ import (
 
 func TestMain(m *testing.M) {
 	if os.Getenv(envURL) != "" {
-		fmt.Fprintln(os.Stderr, work())
+		if err := work(); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+		}
 		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m)

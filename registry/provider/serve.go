@@ -60,6 +60,7 @@ type worker struct {
 	served   atomic.Uint64
 	failed   atomic.Uint64
 	asks     asks
+	aside    aside
 
 	mu        sync.Mutex
 	held      map[string]*job      // by keys of calls
@@ -81,7 +82,8 @@ func newWorker(client stream.Client, toolset string, handler Handler, opts Optio
 	w := &worker{client: client, toolset: toolset, handler: handler, opts: o, log: o.Logger.With("toolset", toolset),
 		queue: make(chan *job, o.MaxQueuedToolCalls), retired: make(chan struct{}), drained: make(chan struct{}),
 		heard: make(chan struct{}, 1), renew: make(chan struct{}, 1), held: map[string]*job{}, cancelled: map[string]int64{},
-		deaf: map[string]time.Time{}}
+		deaf:  map[string]time.Time{},
+		aside: aside{ready: make(chan *job, inFlight(&o)), silent: map[string]*silence{}}}
 	w.instance, w.host = newInstance()
 	return w, w.describe()
 }
@@ -176,7 +178,7 @@ func (w *worker) open(ctx context.Context) error {
 		return fmt.Errorf("provider: open the request stream of %q: %w", w.toolset, err)
 	}
 	w.sink, err = s.Sink(ctx, w.opts.SinkName, &stream.SinkOptions{Lease: w.opts.SinkAckGracePeriod, MaxDeliveries: w.opts.MaxDeliveries,
-		InFlight: w.opts.MaxConcurrentToolCalls + w.opts.MaxQueuedToolCalls + refusals, Dead: w.dead})
+		InFlight: inFlight(&w.opts), Dead: w.dead})
 	if err != nil {
 		return fmt.Errorf("provider: open the sink %q of %q: %w", w.opts.SinkName, w.toolset, err)
 	}
@@ -221,11 +223,14 @@ const stopGrace = time.Second
 func (w *worker) drain() error {
 	w.draining.Store(true)
 	err := w.sink.Close()
-	w.giveBack()
 	close(w.queue)
+	w.giveBack()
+	w.handBack()
 	ended := make(chan struct{})
 	go func() {
 		w.pool.Wait()
+		w.tasks.Wait()
+		w.handBack() // what was claimed meanwhile
 		w.tasks.Wait()
 		close(ended)
 	}()
@@ -253,3 +258,8 @@ func within(done <-chan struct{}, d time.Duration) bool {
 // refusals is how many calls beyond the full queue the worker has in its hands to
 // refuse them.
 const refusals = 64
+
+// inFlight is how many calls the worker has in its hands at most.
+func inFlight(o *Options) int {
+	return o.MaxConcurrentToolCalls + o.MaxQueuedToolCalls + refusals
+}

@@ -26,6 +26,8 @@ type job struct {
 	cancel context.CancelFunc
 	out    *emitter
 	clock  clock // of a call whose caller can be asked; others have their deadline in ctx
+	// claimed says that a registry gave the call to this worker.
+	claimed bool
 
 	mu     sync.Mutex
 	leases []stream.Event // the event, once more for each time that it was delivered again
@@ -208,14 +210,32 @@ func (w *worker) runQueue() {
 			w.pool.Go(w.runQueue)
 		}
 	}()
-	for j := range w.queue {
-		if w.draining.Load() {
-			w.release(j, 0)
-			continue
-		}
+	for j := w.next(); j != nil; j = w.next() {
 		w.runCounted(j)
 	}
 	whole = true
+}
+
+// next waits for a call that may have a place, and returns nil when none will come.
+// Those that had one before come first.
+func (w *worker) next() *job {
+	for !w.draining.Load() {
+		select {
+		case j := <-w.aside.ready:
+			return j
+		default:
+		}
+		select {
+		case j := <-w.aside.ready:
+			return j
+		case j, more := <-w.queue:
+			if !more {
+				return nil
+			}
+			return j
+		}
+	}
+	return nil
 }
 
 func (w *worker) runCounted(j *job) {
@@ -224,15 +244,10 @@ func (w *worker) runCounted(j *job) {
 	w.run(j)
 }
 
-// giveBack empties the queue for other workers.
+// giveBack empties the queue, which is closed, for other workers.
 func (w *worker) giveBack() {
-	for {
-		select {
-		case j := <-w.queue:
-			w.release(j, 0)
-		default:
-			return
-		}
+	for j := range w.queue {
+		w.release(j, 0)
 	}
 }
 
@@ -262,7 +277,7 @@ func (w *worker) run(j *job) {
 		w.tasks.Go(func() { w.refuse(j, refusal) })
 		return
 	}
-	if j.msg.Route != nil && j.msg.Route.Claim && !w.claim(j) {
+	if !w.isClaimed(j) {
 		return
 	}
 	began := time.Now()
