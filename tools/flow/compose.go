@@ -39,8 +39,8 @@ const (
 	// stand in flows.
 	maxNodes   = 10_000
 	maxNesting = 16
-	// maxForEach bounds the elements of one ForEach, whose inputs are all made
-	// before the first runs.
+	// maxForEach bounds the elements of one ForEach, which are all filled in
+	// once before the first runs.
 	maxForEach = 100_000
 )
 

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"strconv"
 	"sync"
 	"time"
 
@@ -31,10 +33,17 @@ type job struct {
 	r        *run
 	node     *node
 	at, of   int
-	inputs   []any // one, or one for each element
-	messages []string
-	free     bool // takes nothing from the budget
+	only     given          // of a node that runs once
+	elements []any          // what a node runs for that runs for each
+	values   map[string]any // what its expressions see for each
+	free     bool           // takes nothing from the budget
 	before   error
+}
+
+// given is what one call of a node is made with.
+type given struct {
+	inputs  any
+	message string
 }
 
 // job fills in what node i is given.
@@ -46,7 +55,9 @@ func (r *run) job(i, of int, failure error) (*job, error) {
 		values = map[string]any{"inputs": r.values["inputs"], "nodes": r.results, "error": failure.Error()}
 	}
 	if n.items == nil {
-		return j, j.fill(values)
+		var err error
+		j.only, err = j.fill(values)
+		return j, err
 	}
 	items, err := n.items.Eval(r.ctx, values)
 	if err != nil {
@@ -59,16 +70,38 @@ func (r *run) job(i, of int, failure error) (*job, error) {
 	if limit := orDefault(n.ForEach.Limit, DefaultForEachLimit); len(list) > limit {
 		return nil, fmt.Errorf("%s gives %d elements; at most %d are allowed", n.ForEach.Items, len(list), limit)
 	}
-	for index, item := range list {
-		each := map[string]any{"item": item, "index": json.Number(fmt.Sprint(index))}
-		for name, value := range values {
-			each[name] = value
-		}
-		if err := j.fill(each); err != nil {
-			return nil, fmt.Errorf("element %d: %w", index, err)
+	j.elements, j.values = list, maps.Clone(values)
+	j.values["nodes"] = maps.Clone(r.results)
+	return j, j.check()
+}
+
+// check fills in every element once, so that none runs where one cannot. What it makes is made again when the element runs:
+// all of it at once may be many times as large as the list.
+func (j *job) check() error {
+	for i := range j.elements {
+		if _, err := j.element(i); err != nil {
+			return fmt.Errorf("element %d: %w", i, err)
 		}
 	}
-	return j, nil
+	return nil
+}
+
+// element returns what a call is given, of the element i where the node runs for each.
+func (j *job) element(i int) (given, error) {
+	if j.values == nil {
+		return j.only, nil
+	}
+	values := maps.Clone(j.values)
+	values["item"], values["index"] = j.elements[i], json.Number(strconv.Itoa(i))
+	return j.fill(values)
+}
+
+// count is how often the node runs.
+func (j *job) count() int {
+	if j.values == nil {
+		return 1
+	}
+	return len(j.elements)
 }
 
 func orDefault(n, value int) int {
@@ -78,21 +111,13 @@ func orDefault(n, value int) int {
 	return n
 }
 
-func (j *job) fill(values map[string]any) error {
-	filled, err := j.node.inputs.Fill(j.r.ctx, values)
-	if err != nil {
-		return err
-	}
-	j.inputs = append(j.inputs, filled)
-	if j.node.message == nil {
-		return nil
+func (j *job) fill(values map[string]any) (g given, err error) {
+	if g.inputs, err = j.node.inputs.Fill(j.r.ctx, values); err != nil || j.node.message == nil {
+		return g, err
 	}
 	message, err := j.node.message.Fill(j.r.ctx, values)
-	if err != nil {
-		return err
-	}
-	j.messages = append(j.messages, fmt.Sprint(message))
-	return nil
+	g.message = fmt.Sprint(message)
+	return g, err
 }
 
 // do runs the job.
@@ -122,7 +147,7 @@ func (j *job) pay() error {
 	if j.free {
 		return nil
 	}
-	n := len(j.inputs)
+	n := j.count()
 	return j.r.meter.spend(Budget{HopBudget: n, CostCap: float64(n) * j.node.Cost})
 }
 
@@ -138,11 +163,11 @@ func (j *job) started() error {
 func (j *job) each(ctx context.Context) (any, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	results := make([]any, len(j.inputs))
-	failures := make([]error, len(j.inputs))
+	results := make([]any, len(j.elements))
+	failures := make([]error, len(j.elements))
 	places := make(chan struct{}, orDefault(j.node.ForEach.Parallel, 1))
 	var wg sync.WaitGroup
-	for i := range j.inputs {
+	for i := range j.elements {
 		places <- struct{}{}
 		if ctx.Err() != nil {
 			break
@@ -232,19 +257,23 @@ func (j *job) attempt(ctx context.Context, i int) (any, error) {
 		defer cancel()
 		ctx = limited
 	}
+	g, err := j.element(i)
+	if err != nil {
+		return nil, err
+	}
 	switch {
 	case j.node.Func != nil:
-		return j.function(ctx, j.inputs[i])
+		return j.function(ctx, g.inputs)
 	case j.node.nested != nil:
-		enc, err := encode(j.inputs[i])
+		enc, err := encode(g.inputs)
 		if err != nil {
 			return nil, err
 		}
 		return j.node.nested.Run(ctx, enc)
 	case j.node.Ask != nil:
-		return ask(ctx, j.messages[i], j.node.Ask.Schema)
+		return ask(ctx, g.message, j.node.Ask.Schema)
 	}
-	return j.call(ctx, j.inputs[i])
+	return j.call(ctx, g.inputs)
 }
 
 func (j *job) call(ctx context.Context, inputs any) (any, error) {
