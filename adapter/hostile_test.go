@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/toolcrib/toolcrib/adapter"
+	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -97,7 +98,7 @@ func TestHostileSchemasTakeNoTime(t *testing.T) {
 		"the same far reference":  `{"type":"object","properties":{` + many(`"a%d":{"$ref":"#/components/x"}`) + `},"components":{"x":{"type":"string"}}}`,
 	} {
 		for _, a := range adapters(t) {
-			began := time.Now()
+			began := peertest.Busy()
 			d := a.Declare([]tools.Tool{{Name: "t", Description: "d", ArgsSchema: json.RawMessage(raw)}})
 			if len(d.Tools) != 1 {
 				t.Errorf("%s for %s: %v", name, a.Name(), d.Quarantined)
@@ -106,7 +107,7 @@ func TestHostileSchemasTakeNoTime(t *testing.T) {
 			if _, err := d.Calls(response(a, "t", args)); err != nil {
 				t.Error(err)
 			}
-			if took := time.Since(began); took > 15*time.Second {
+			if took := peertest.Busy() - began; took > 15*time.Second {
 				t.Errorf("%s for %s: %v", name, a.Name(), took)
 			}
 		}

@@ -8,6 +8,8 @@ import (
 	"unicode/utf8"
 
 	"pgregory.net/rapid"
+
+	"github.com/toolcrib/toolcrib/internal/peertest"
 )
 
 func TestGlobEqualsItsRegularExpression(t *testing.T) {
@@ -42,11 +44,11 @@ func FuzzGlob(f *testing.F) {
 
 // No pattern takes long.
 func TestGlobIsBounded(t *testing.T) {
-	begun := time.Now()
+	begun := peertest.Busy()
 	if glob(strings.Repeat("*a", 2000) + "b").matches(strings.Repeat("a", 20000)) {
 		t.Error("it matches")
 	}
-	if took := time.Since(begun); took > 20*time.Second {
+	if took := peertest.Busy() - begun; took > 20*time.Second {
 		t.Errorf("it took %v", took)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/schema"
 )
 
@@ -29,9 +30,9 @@ func TestPatternsThatRepeatMuch(t *testing.T) {
 		if good != "" && s.Check([]byte(`"`+good+`"`)) != nil {
 			t.Errorf("%.30s refuses what matches", pattern)
 		}
-		began := time.Now()
+		began := peertest.Busy()
 		err = s.Check([]byte(`"` + strings.Repeat("a", 32<<10) + `B"`))
-		if took := time.Since(began); err == nil || took > 3*time.Second {
+		if took := peertest.Busy() - began; err == nil || took > 3*time.Second {
 			t.Errorf("%.30s: %v after %v", pattern, err, took)
 		}
 	}
