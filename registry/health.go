@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/toolcrib/toolcrib/registry/stream"
@@ -321,10 +322,29 @@ func (r *Registry) alive(ctx context.Context, toolset, id string) bool {
 	}
 	since, seen := r.absent[subject]
 	if !seen {
+		if len(r.absent) >= maxAbsent {
+			clear(r.absent)
+		}
 		r.absent[subject] = time.Now()
 		return true
 	}
 	return time.Since(since) < absence
+}
+
+const (
+	// absentFor is how long it is remembered that nobody responds for a worker,
+	// whose calls have all been ended by then.
+	absentFor = 10 * time.Minute
+	// maxAbsent bounds how many such workers are remembered. What is forgotten is
+	// found out again, some time later.
+	maxAbsent = 10_000
+)
+
+// forgetAbsent drops the workers that are remembered for long.
+func (r *Registry) forgetAbsent() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	maps.DeleteFunc(r.absent, func(_ string, since time.Time) bool { return time.Since(since) > absentFor })
 }
 
 // isUp reports whether a worker answered its pings.

@@ -1,9 +1,13 @@
 package registry
 
 import (
+	"context"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/toolcrib/toolcrib/registry/stream"
 )
 
 // A gateway that was stopped, as a suspended machine is, takes that for no silence
@@ -18,6 +22,39 @@ func TestExcuse(t *testing.T) {
 			if got := time.Since(ts.instances[id].lastPong); got != want {
 				t.Errorf("%s: silent for %s, want %s", id, got, want)
 			}
+		}
+	})
+}
+
+// deserted is a backend where nobody responds.
+type deserted struct{ stream.Client }
+
+func (deserted) Request(context.Context, string, stream.Message) (stream.Message, error) {
+	return stream.Message{}, stream.ErrNoResponder
+}
+
+// Workers for which nobody responds are remembered until their calls have been
+// ended, and no more of them than the bound.
+func TestAbsentWorkersAreForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := &Registry{client: deserted{}, absent: map[string]time.Time{}}
+		if !r.alive(t.Context(), "demo", "w") {
+			t.Error("a worker is taken for gone at once")
+		}
+		time.Sleep(absence)
+		if r.alive(t.Context(), "demo", "w") {
+			t.Error("a worker is taken for alive for which nobody responds")
+		}
+		time.Sleep(absentFor)
+		r.forgetAbsent()
+		if n := len(r.absent); n != 0 {
+			t.Errorf("%d workers are remembered", n)
+		}
+		for i := range maxAbsent + 10 {
+			r.alive(t.Context(), "demo", fmt.Sprint(i))
+		}
+		if n := len(r.absent); n > maxAbsent {
+			t.Errorf("%d workers are remembered", n)
 		}
 	})
 }

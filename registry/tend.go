@@ -35,6 +35,7 @@ func (r *Registry) tendForever() {
 }
 
 func (r *Registry) tend(ctx context.Context) {
+	r.forgetAbsent()
 	r.takeUp(ctx)
 	unsent := map[string][]*call{}
 	lives := map[string]bool{} // of workers, each of which is asked once

@@ -114,13 +114,23 @@ func (w *worker) respond(ctx context.Context, m stream.Message) stream.Message {
 	return stream.Message{Name: registry.MessagePong, Payload: payload}
 }
 
+// maxPongs bounds the calls of Options.Pong that have not returned: those of many
+// registries at once, or those that do not end with their contexts.
+const maxPongs = 16
+
 // pong calls Options.Pong, which gets no more than its time even if it does not
 // look at its context.
 func (w *worker) pong(ctx context.Context, id string) error {
 	ctx, cancel := context.WithTimeout(ctx, w.opts.PongTimeout)
 	defer cancel()
+	select {
+	case w.pongs <- struct{}{}:
+	case <-ctx.Done():
+		return fmt.Errorf("provider: %d calls of Pong have not returned, and no further one is made: %w", maxPongs, ctx.Err())
+	}
 	done := make(chan error, 1)
 	go func() {
+		defer func() { <-w.pongs }()
 		defer func() {
 			if r := recover(); r != nil {
 				done <- fmt.Errorf("provider: Pong panicked: %v", r)

@@ -228,6 +228,39 @@ func TestPongTimeout(t *testing.T) {
 	}
 }
 
+// A Pong that never returns does not pile up, and is called again once it does.
+func TestPongThatIsStuck(t *testing.T) {
+	c := newCrib(t, nil)
+	stuck := make(chan struct{})
+	var inside, acknowledged atomic.Int64
+	pong := func(context.Context, string) error {
+		inside.Add(1)
+		defer inside.Add(-1)
+		<-stuck // whatever the context says
+		acknowledged.Add(1)
+		return nil
+	}
+	c.serve("demo", serving(echo), provider.Options{Pong: pong, PongTimeout: 20 * time.Millisecond})
+	c.up("demo", 1)
+	subject := registry.InstanceSubject("demo", c.reg.Toolsets()[0].Workers[0].Instance)
+	ping := stream.Message{Name: registry.MessagePing, Payload: []byte(`{"type":"ping","ping_id":"x"}`)}
+	const most = 16
+	for range 2 * most {
+		if m, err := c.client.Request(caller(t), subject, ping); err != nil || m.Name != registry.MessageRetry {
+			t.Fatalf("%s, %v", m.Name, err)
+		}
+	}
+	if n := inside.Load(); n != most {
+		t.Errorf("%d calls of Pong have not returned, want %d", n, most)
+	}
+	close(stuck)
+	await(t, "those that were stuck have returned", func() bool { return acknowledged.Load() >= most })
+	await(t, "a ping is acknowledged", func() bool {
+		m, err := c.client.Request(caller(t), subject, ping)
+		return err == nil && m.Name == registry.MessagePong
+	})
+}
+
 // gate counts the calls that run, and holds them until it is opened.
 type gate struct {
 	running, most atomic.Int64
