@@ -350,14 +350,39 @@ func (g *Gateway) WorkersAddress() (WorkersAddress, bool) {
 	return WorkersAddress{URL: w.server.URL(), TokenFile: file}, true
 }
 
-// Workers returns how the toolsets that workers serve are, sorted by name. It is
-// for who operates the gateway, and empty while the backend was not reached.
+// Workers returns how the toolsets that workers serve are, sorted by name, and
+// which of their tools the catalog has. It is for who operates the gateway, and
+// empty while the backend was not reached.
 func (g *Gateway) Workers() []registry.ToolsetState {
 	reg := g.workers.registry()
 	if reg == nil {
 		return nil
 	}
-	return reg.Toolsets()
+	list := reg.Toolsets()
+	reasons := g.refusedOfWorkers()
+	for i := range list {
+		list[i].Refuse(func(name string) string {
+			if tool, ok := g.cat.Resolve(name); ok && tool.Tool.Source == registry.SourceID {
+				return ""
+			}
+			return reasons[name]
+		})
+	}
+	return list
+}
+
+// refusedOfWorkers says why tools of workers are not in the catalog, by their names.
+func (g *Gateway) refusedOfWorkers() map[string]string {
+	reasons := map[string]string{}
+	for _, s := range g.running() {
+		if s.spec.kind != kindWorkers {
+			continue
+		}
+		for _, r := range s.status().Refused {
+			reasons[r.Name] = r.Reason
+		}
+	}
+	return reasons
 }
 
 // apiWorkers are the toolsets of workers as the caller on ctx may know of them:

@@ -28,14 +28,21 @@ const embedded = "data_dir: %s\nworkers: {enabled: true, listen: \"127.0.0.1:0\"
 // which waits for it.
 func serveToolset(t *testing.T, at gateway.WorkersAddress, toolset, key string) (stop func() error) {
 	t.Helper()
+	return serveTools(t, at, toolset, key, toolset+".double")
+}
+
+func serveTools(t *testing.T, at gateway.WorkersAddress, toolset, key string, names ...string) (stop func() error) {
+	t.Helper()
 	cat := tools.NewCatalog()
-	err := inproc.RegisterFunc(cat, toolset+".double", func(_ context.Context, in struct {
+	double := func(_ context.Context, in struct {
 		N int `json:"n"`
 	}) (int, error) {
 		return 2 * in.N, nil
-	})
-	if err != nil {
-		t.Fatal(err)
+	}
+	for _, name := range names {
+		if err := inproc.RegisterFunc(cat, name, double); err != nil {
+			t.Fatal(err)
+		}
 	}
 	client, err := streams.Client(t.Context(), at.URL, &streams.Options{TokenFile: at.TokenFile})
 	if err != nil {
@@ -129,6 +136,38 @@ func TestWorkersOfTheServerInThisProcess(t *testing.T) {
 		t.Error(err)
 	}
 	awaitTool(t, g, "sums.double", false)
+}
+
+// Tools that the catalog refused, because another source or an older toolset has
+// their names, are not told as served.
+func TestWorkersAreToldWithTheToolsThatAreRefused(t *testing.T) {
+	g := gatewaytest.Open(t, gatewaytest.Parse(t, fmt.Sprintf(embedded, t.TempDir(), "")), nil)
+	at, _ := g.WorkersAddress()
+	if err := inproc.RegisterFunc(g.Catalog(), "local", func(context.Context, struct{}) (int, error) { return 1, nil }); err != nil {
+		t.Fatal(err)
+	}
+	serveTools(t, at, "old", "", "local", "shared")
+	awaitTool(t, g, "shared", true)
+	serveTools(t, at, "late", "", "own", "shared")
+	awaitTool(t, g, "own", true)
+
+	told, err := g.LocalAPI().Workers(g.LocalContext(t.Context()))
+	if err != nil || len(told.Toolsets) != 2 {
+		t.Fatalf("workers: %+v, %v", told, err)
+	}
+	late, old := told.Toolsets[0], told.Toolsets[1]
+	if !slices.Equal(late.Tools, []string{"own"}) || len(late.Refused) != 1 || late.Refused[0].Name != "shared" ||
+		!strings.Contains(late.Refused[0].Reason, `toolset "old"`) {
+		t.Errorf("the later toolset: %+v", late)
+	}
+	if !slices.Equal(old.Tools, []string{"shared"}) || len(old.Refused) != 1 || old.Refused[0].Name != "local" ||
+		!strings.Contains(old.Refused[0].Reason, "another toolset or source") {
+		t.Errorf("the older toolset: %+v", old)
+	}
+	other := identity.With(t.Context(), identity.Identity{TenantID: "globex", UserID: "u", SessionID: "s"})
+	if seen, err := g.LocalAPI().Workers(other); err != nil || len(seen.Toolsets) != 2 || seen.Toolsets[0].Refused != nil {
+		t.Errorf("who does not operate the gateway is told of %+v, %v", seen, err)
+	}
 }
 
 func TestWorkersNeedTheKeyOfTheirToolset(t *testing.T) {

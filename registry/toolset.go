@@ -265,8 +265,11 @@ type ToolsetState struct {
 	Revision    int    `json:"revision"`
 	Fingerprint string `json:"fingerprint"`
 	// Tools are the canonical names.
-	Tools   []string `json:"tools"`
-	Tenants []string `json:"tenants,omitempty"`
+	Tools []string `json:"tools"`
+	// Refused are the tools that its workers announced and that nobody can call
+	// there.
+	Refused []RefusedTool `json:"refused,omitempty"`
+	Tenants []string      `json:"tenants,omitempty"`
 	// Up says that a worker answers.
 	Up bool `json:"up"`
 	// Changing says that a contract takes the place of another.
@@ -276,6 +279,12 @@ type ToolsetState struct {
 	// Outstanding counts this gateway's calls that have no answer yet.
 	Outstanding int           `json:"outstanding"`
 	Workers     []WorkerState `json:"workers"`
+}
+
+// RefusedTool is a tool that is not in the catalog, and why.
+type RefusedTool struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
 }
 
 // WorkerState is how one worker is.
@@ -298,8 +307,10 @@ type WorkerState struct {
 	Draining    bool   `json:"draining,omitempty"`
 }
 
-// Toolsets returns how all toolsets are, sorted by name. It is for
-// administrators: tenants see only their tools, through the catalog.
+// Toolsets returns how all toolsets are, sorted by name. Of the tools that have one
+// name only that of the oldest toolset is not refused; what else a catalog refuses
+// is not known here. It is for administrators: tenants see only their tools, through
+// the catalog.
 func (r *Registry) Toolsets() []ToolsetState {
 	r.mu.Lock()
 	list := slices.Collect(maps.Values(r.toolsets))
@@ -309,13 +320,38 @@ func (r *Registry) Toolsets() []ToolsetState {
 	}
 	r.mu.Unlock()
 	out := make([]ToolsetState, 0, len(list))
-	for _, ts := range list {
+	owners := map[string]string{} // toolsets by the names of their tools
+	for _, ts := range byAge(list) {
 		s := ts.state()
 		s.Outstanding = open[ts.name]
+		s.own(owners)
 		out = append(out, s)
 	}
 	slices.SortFunc(out, func(a, b ToolsetState) int { return strings.Compare(a.Name, b.Name) })
 	return out
+}
+
+// own notes whose tools the toolset's are, and refuses those that another has.
+func (s *ToolsetState) own(owners map[string]string) {
+	s.Refuse(func(name string) string {
+		owner, taken := owners[name]
+		if !taken {
+			owners[name] = s.Name
+			return ""
+		}
+		return fmt.Sprintf("toolset %q, which is older, has a tool of this name; a prefix in workers.toolsets keeps them apart", owner)
+	})
+}
+
+// Refuse takes those tools for refused for which why gives a reason.
+func (s *ToolsetState) Refuse(why func(name string) string) {
+	s.Tools = slices.DeleteFunc(s.Tools, func(name string) bool {
+		reason := why(name)
+		if reason != "" {
+			s.Refused = append(s.Refused, RefusedTool{Name: name, Reason: reason})
+		}
+		return reason != ""
+	})
 }
 
 func (ts *toolset) state() ToolsetState {

@@ -19,9 +19,9 @@ func (a *app) workersCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workers",
 		Short: "Show the workers and how they are",
-		Long: `Show the toolsets that workers serve, and of each worker whether it is up, what it
-has to do, and its version. "workers forget NAME" removes a toolset that no worker
-serves any more.` + targetHelp,
+		Long: `Show the toolsets that workers serve, how many of their tools are served and how many
+were refused, and of each worker whether it is up, what it has to do, and its version.
+"workers forget NAME" removes a toolset that no worker serves any more.` + targetHelp,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -82,16 +82,24 @@ func (a *app) workers(s *session, o *output) error {
 		return nil
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TOOLSET\tTOOLS\tWORKER\tHOST\tSTATE\tRUNNING\tQUEUED\tSERVED\tFAILED\tLAST ANSWER\tVERSION")
+	fmt.Fprintln(w, "TOOLSET\tTOOLS\tREFUSED\tWORKER\tHOST\tSTATE\tRUNNING\tQUEUED\tSERVED\tFAILED\tLAST ANSWER\tVERSION")
 	for _, t := range resp.Toolsets {
 		if len(t.Workers) == 0 {
-			fmt.Fprintf(w, "%s\t%d\t-\t-\t%s\t-\t-\t-\t-\t%s\t-\n", t.Name, len(t.Tools), upOrDown(t.Up, false), sinceText(t.LastPong))
+			fmt.Fprintf(w, "%s\t%d\t%d\t-\t-\t%s\t-\t-\t-\t-\t%s\t-\n", t.Name, len(t.Tools), len(t.Refused), upOrDown(t.Up, false), sinceText(t.LastPong))
 		}
 		for _, one := range t.Workers {
 			writeWorker(w, &t, &one)
 		}
 	}
-	return w.Flush()
+	if err := w.Flush(); err != nil {
+		return err
+	}
+	for _, t := range resp.Toolsets {
+		for _, r := range t.Refused {
+			fmt.Fprintf(a.errOut, "toolcrib: toolset %s: tool %q refused: %s\n", t.Name, r.Name, firstLine(r.Reason, errorWidth))
+		}
+	}
+	return nil
 }
 
 // warnOfUnreached says why workers cannot be listed, and reports whether there is
@@ -112,7 +120,7 @@ func (a *app) warnOfUnreached(s *session) bool {
 }
 
 func writeWorker(w *tabwriter.Writer, t *registry.ToolsetState, one *registry.WorkerState) {
-	fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%d/%d\t%d/%d\t%d\t%d\t%s\t%s\n", t.Name, len(t.Tools), orDash(printable(one.Instance)), orDash(printable(one.Host)),
+	fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%d/%d\t%d/%d\t%d\t%d\t%s\t%s\n", t.Name, len(t.Tools), len(t.Refused), orDash(printable(one.Instance)), orDash(printable(one.Host)),
 		upOrDown(one.Up, one.Draining), one.Running, one.Concurrency, one.Queued, one.Queue, one.Served, one.Failed, sinceText(one.LastPong),
 		orDash(printable(one.Version)))
 }
