@@ -214,7 +214,7 @@ func (g *Gateway) openData(ctx context.Context) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return fmt.Errorf("gateway: the data folder cannot be made: %w", err)
 	}
-	db, err := sqlstore.Open(ctx, filepath.Join(dir, storeFile), nil)
+	db, err := sqlstore.Open(ctx, filepath.Join(dir, storeFile), &sqlstore.Options{Logger: g.log})
 	if err != nil {
 		return fmt.Errorf("gateway: the store cannot be opened: %w", err)
 	}

@@ -73,7 +73,7 @@ func (g *Gateway) openWorkers() error {
 	dir := g.dataDir()
 	if dir == "" && !g.opts.Joins {
 		var err error
-		if dir, err = w.borrowFolder(g.life); err != nil {
+		if dir, err = w.borrowFolder(g.life, g.log); err != nil {
 			return fmt.Errorf("gateway: workers: %w", err)
 		}
 		g.log.Warn("what workers are asked to do is recorded in a temporary folder, and forgotten when this process ends; data_dir keeps it")
@@ -135,7 +135,7 @@ func (w *workers) encryption() (*tls.Config, error) {
 }
 
 // borrowFolder makes a folder for a gateway that has none.
-func (w *workers) borrowFolder(ctx context.Context) (string, error) {
+func (w *workers) borrowFolder(ctx context.Context, log *slog.Logger) (string, error) {
 	dir, lock, err := makeScratch(os.TempDir())
 	if err != nil {
 		return "", err
@@ -147,7 +147,7 @@ func (w *workers) borrowFolder(ctx context.Context) (string, error) {
 		}
 		return err
 	}
-	db, err := sqlstore.Open(ctx, filepath.Join(dir, storeFile), nil)
+	db, err := sqlstore.Open(ctx, filepath.Join(dir, storeFile), &sqlstore.Options{Logger: log})
 	if err != nil {
 		return "", errors.Join(err, remove())
 	}

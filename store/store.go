@@ -20,6 +20,9 @@ var (
 	ErrLeaseHeld = errors.New("store: lease held by another")
 	// ErrLeaseLost: the lease expired, was released, or is another's now.
 	ErrLeaseLost = errors.New("store: lease lost")
+	// ErrFull: the disk has no room, or the store may not take more of it. Nothing
+	// was written, and more can be once there is room.
+	ErrFull = errors.New("store: full")
 	// ErrClosed: the store was closed.
 	ErrClosed = errors.New("store: closed")
 )

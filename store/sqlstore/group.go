@@ -126,13 +126,20 @@ func (db *DB) perform(ctx context.Context, j *job) error {
 	}
 	select {
 	case err := <-j.done:
-		return db.fault(err)
+		return db.outcome(err)
 	case <-ctx.Done():
 	}
 	if db.commits.withdraw(j) {
 		return ctx.Err()
 	}
-	return db.fault(<-j.done)
+	return db.outcome(<-j.done)
+}
+
+// outcome is fault for what came of a job.
+func (db *DB) outcome(err error) error {
+	err = db.fault(err)
+	db.room.note(err)
+	return err
 }
 
 // add hands in a job, and reports false when the database is closed.

@@ -6,6 +6,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"os"
 	"path/filepath"
@@ -27,6 +28,9 @@ type Options struct {
 	// BusyTimeout is how long a write waits for another process; zero means
 	// 10 seconds.
 	BusyTimeout time.Duration
+	// Logger hears when the disk is full, and when there is room again; nil is
+	// silent.
+	Logger *slog.Logger
 }
 
 const (
@@ -48,6 +52,7 @@ type DB struct {
 	now         func() time.Time
 	writes      atomic.Uint64
 	closed      atomic.Bool
+	room        room
 }
 
 var _ store.Store = (*DB)(nil)
@@ -63,7 +68,12 @@ func Open(ctx context.Context, path string, opts *Options) (*DB, error) {
 	if err := createPrivate(abs); err != nil {
 		return nil, fmt.Errorf("sqlstore: %w", err)
 	}
-	return open(ctx, abs, url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", fmt.Sprintf("wal_autocheckpoint(%d)", checkpointPages)}}, opts)
+	db, err := open(ctx, abs, url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", fmt.Sprintf("wal_autocheckpoint(%d)", checkpointPages)}}, opts)
+	if err != nil {
+		return nil, explained(err, filepath.Dir(abs))
+	}
+	db.room.dir = filepath.Dir(abs)
+	return db, nil
 }
 
 // OpenMemory opens a new database in memory, for tests and for programs that
@@ -99,12 +109,15 @@ func open(ctx context.Context, path string, query url.Values, opts *Options) (*D
 	if o.BusyTimeout <= 0 {
 		o.BusyTimeout = defaultBusy
 	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
 	// The wait for other processes is set first: switching to the journal takes
 	// a lock too.
 	query["_pragma"] = append([]string{fmt.Sprintf("busy_timeout(%d)", o.BusyTimeout.Milliseconds())}, query["_pragma"]...)
 	query.Set("_txlock", "immediate")
 	name := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath(), RawQuery: query.Encode()}).String()
-	db := &DB{now: o.Now}
+	db := &DB{now: o.Now, room: room{log: o.Logger}}
 	var err error
 	if db.write, err = pool(name, 1); err != nil {
 		return nil, err
@@ -160,7 +173,7 @@ func (db *DB) fault(err error) error {
 	if db.closed.Load() {
 		return store.ErrClosed
 	}
-	return fmt.Errorf("sqlstore: %w", err)
+	return explained(fmt.Errorf("sqlstore: %w", err), db.room.dir)
 }
 
 // expected reports whether an error is one that the store's interfaces name, and
