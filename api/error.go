@@ -41,6 +41,7 @@ const (
 	CodeInternal         Code = "internal"               // 500
 	CodeArtifactNotFound Code = "artifact_not_found"     // 404; no artifact of the caller's
 	CodeQuota            Code = "quota_exceeded"         // 507; the tenant or the user keeps too much
+	CodeStorageFull      Code = "storage_full"           // 507; the disk has no room for an artifact
 )
 
 // statusCanceled is what proxies log for a caller that went away.
@@ -74,6 +75,7 @@ var statuses = map[Code]int{
 	CodeInternal:         http.StatusInternalServerError,
 	CodeArtifactNotFound: http.StatusNotFound,
 	CodeQuota:            http.StatusInsufficientStorage,
+	CodeStorageFull:      http.StatusInsufficientStorage,
 }
 
 // Status returns the HTTP status of the code.
@@ -102,6 +104,7 @@ var sentinels = []struct {
 	{tools.ErrAskUnsupported, CodeAskUnsupported},
 	{artifacts.ErrNotFound, CodeArtifactNotFound},
 	{artifacts.ErrQuota, CodeQuota},
+	{artifacts.ErrNoRoom, CodeStorageFull},
 	{artifacts.ErrTooLarge, CodeTooLarge},
 	{artifacts.ErrDenied, CodeDenied},
 	{artifacts.ErrRange, CodeInvalidRequest},

@@ -25,6 +25,8 @@ var (
 	ErrQuota = errors.New("artifacts: quota exceeded")
 	// ErrTooLarge: the content is larger than a single artifact may be.
 	ErrTooLarge = errors.New("artifacts: too large")
+	// ErrNoRoom: the disk on which artifacts or their records are kept is full.
+	ErrNoRoom = errors.New("artifacts: no room")
 	// ErrDenied: the artifact is shared, and only who stored it may remove it.
 	ErrDenied = errors.New("artifacts: not yours to remove")
 	// ErrRange: the section begins behind the end of the content.

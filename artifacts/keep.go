@@ -134,7 +134,6 @@ func (w *bounding) unkept(it item, preview int, err error) string {
 	if errors.As(err, &told) && told.Code != nil {
 		reason = told.SafeMessage()
 	}
-	w.Bounder.store.opts.Logger.WarnContext(w.ctx, "a heavy result could not be stored", "tool", w.tool.Name, "error", err)
 	shown, said := show(it.head, preview, false)
 	if said == "" {
 		said = "nothing"

@@ -1,16 +1,22 @@
 package artifacts_test
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"io/fs"
+	"log/slog"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/iotest"
 
 	"gocloud.dev/blob"
 	"gocloud.dev/blob/memblob"
 
 	"github.com/toolcrib/toolcrib/artifacts"
 	"github.com/toolcrib/toolcrib/store/sqlstore"
+	"github.com/toolcrib/toolcrib/tools"
 )
 
 func TestTheBucketIsOpenedWithTheFirstContent(t *testing.T) {
@@ -41,6 +47,35 @@ func TestTheBucketIsOpenedWithTheFirstContent(t *testing.T) {
 	}
 	if opened != 2 {
 		t.Errorf("opened %d times, want once in vain and once", opened)
+	}
+}
+
+// Whoever wanted something kept learns that there is no room, and the operator where.
+// What the content itself runs into is nobody's fault here.
+func TestNoRoom(t *testing.T) {
+	records, err := sqlstore.OpenMemory(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer records.Close()
+	var log bytes.Buffer
+	full := &fs.PathError{Op: "mkdir", Path: "/srv/data", Err: syscall.ENOSPC}
+	s := artifacts.New(nil, records, &artifacts.Options{Logger: slog.New(slog.NewTextHandler(&log, nil)),
+		OpenBucket: func() (*blob.Bucket, error) { return nil, full }})
+	_, err = s.Put(ada(t), strings.NewReader("x"), artifacts.Meta{Tool: "files.read"})
+	var told *tools.Error
+	if !errors.Is(err, artifacts.ErrNoRoom) || !errors.As(err, &told) || !told.Retryable || strings.Contains(err.Error(), "/srv") {
+		t.Errorf("%v", err)
+	}
+	for _, says := range []string{"content could not be kept", "files.read", "/srv/data", "no space left"} {
+		if !strings.Contains(log.String(), says) {
+			t.Errorf("the log does not say %q: %s", says, log.String())
+		}
+	}
+	log.Reset()
+	open := artifacts.New(memblob.OpenBucket(nil), records, &artifacts.Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	if _, err := open.Put(ada(t), iotest.ErrReader(syscall.ENOSPC), artifacts.Meta{}); err != syscall.ENOSPC || log.Len() > 0 {
+		t.Errorf("content that fails: %v, and in the log %q", err, log.String())
 	}
 }
 

@@ -58,7 +58,7 @@ type Options struct {
 	// Now is the clock; nil means time.Now. It must agree with that of the
 	// store.
 	Now func() time.Time
-	// Logger hears of content that could not be removed; nil is silent.
+	// Logger hears of content that could not be kept or removed; nil is silent.
 	Logger *slog.Logger
 }
 

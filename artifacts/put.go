@@ -24,10 +24,19 @@ const chunk = 64 << 10
 // Put stores what r gives until its end, for the caller on ctx. It holds a small
 // part of the content in memory at a time. The artifact can be read when Put has
 // returned; when it fails, or ctx ends first, there is nothing of it to be seen
-// and nothing counts against a quota. Errors: ErrQuota, ErrTooLarge,
+// and nothing counts against a quota. Errors: ErrQuota, ErrTooLarge, ErrNoRoom,
 // tools.ErrIdentityRequired, what r returns, and what the bucket and the store
 // return.
 func (s *Store) Put(ctx context.Context, r io.Reader, meta Meta) (Info, error) {
+	from := &source{in: r}
+	info, err := s.put(ctx, from, meta)
+	if err != nil {
+		return Info{}, s.lost(ctx, meta, from, err)
+	}
+	return info, nil
+}
+
+func (s *Store) put(ctx context.Context, r io.Reader, meta Meta) (Info, error) {
 	id, err := s.caller(ctx)
 	if err != nil {
 		return Info{}, err
