@@ -11,6 +11,7 @@ import (
 
 	"github.com/nats-io/nats-server/v2/server"
 
+	"github.com/toolcrib/toolcrib/internal/disk"
 	"github.com/toolcrib/toolcrib/registry/stream"
 )
 
@@ -89,21 +90,30 @@ func (k *keeper) tend(ctx context.Context) {
 			return
 		case <-k.kick:
 		}
-		for k.failed.Load() {
-			select {
-			case <-ctx.Done():
-				return
-			case <-time.After(retryOpening):
-			}
-			if free(k.dir) >= reserve {
-				k.reopen()
-			}
+		k.mend(ctx)
+	}
+}
+
+// mend opens the store again until that succeeds. What is in the way is logged once.
+func (k *keeper) mend(ctx context.Context) {
+	for said := ""; k.failed.Load(); {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(retryOpening):
+		}
+		if free(k.dir) < reserve {
+			continue
+		}
+		if err := k.reopen(); err != nil && err.Error() != said {
+			said = err.Error()
+			k.log.Error("the store of streams cannot be opened again yet", "error", err)
 		}
 	}
 }
 
 // reopen reads the store from what is on disk, as a restart of the server would.
-func (k *keeper) reopen() {
+func (k *keeper) reopen() error {
 	k.failed.Store(false) // A write that fails from here on sets it again.
 	err := k.nats.ShutdownJetStream()
 	if err == nil {
@@ -112,11 +122,14 @@ func (k *keeper) reopen() {
 	}
 	if err != nil {
 		k.failed.Store(true)
-		k.log.Error("the store of streams cannot be opened again", "error", err)
-		return
+		if cause := disk.Cause(k.dir); cause != nil { // The server names none.
+			err = fmt.Errorf("%w: %w", err, cause)
+		}
+		return err
 	}
 	k.log.Warn("the store of streams was opened again after a failed write")
 	k.reconnect()
+	return nil
 }
 
 // reconnect breaks the connections of clients. They wait for events of consumers
