@@ -1,6 +1,7 @@
 package sqlstore_test
 
 import (
+	"crypto/rand"
 	"fmt"
 	"path/filepath"
 	"sync/atomic"
@@ -68,6 +69,35 @@ func BenchmarkStepsLaterByMany(b *testing.B) {
 					return
 				}
 				revision = revisions[0]
+			}
+		}
+	})
+}
+
+// Twenty records that are made in one batch, and changed in another, none of which
+// waits for the disk, as two callers at once do it.
+func BenchmarkStepsTogether(b *testing.B) {
+	db, made, changed := benchDB(b), make([]byte, 2000), make([]byte, 1500)
+	b.SetParallelism(1)
+	b.RunParallel(func(pb *testing.PB) {
+		for pb.Next() {
+			var batch store.Batch
+			for range 20 {
+				key := store.Key{Collection: "bench", Owner: store.Global(), Name: rand.Text()}
+				batch.Writes = append(batch.Writes, store.Write{Key: key, Value: made, If: store.Absent, Expires: time.Now().Add(time.Hour), Due: time.Now().Add(time.Minute)})
+			}
+			batch.Later = true
+			revisions, err := db.Apply(b.Context(), batch)
+			if err != nil {
+				b.Error(err)
+				return
+			}
+			for i := range batch.Writes {
+				w := &batch.Writes[i]
+				w.Value, w.If, w.Expires, w.Due = changed, revisions[i], time.Now().Add(time.Hour), time.Time{}
+			}
+			if _, err := db.Apply(b.Context(), batch); err != nil {
+				b.Error(err)
 			}
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/toolcrib/toolcrib/store"
@@ -31,12 +32,9 @@ type committer struct {
 
 // job is what one caller wants to be written.
 type job struct {
-	work func(ctx context.Context, tx *tx) error
+	work func(ctx context.Context, tx *tx) error // may be done again, when what it did was undone
 	// revisions is how many of them the work takes.
 	revisions int
-	// single says that the work changes at most one row, and does so last, so
-	// that there is nothing to undo when it fails.
-	single bool
 	// later says that the commit need not be on the disk.
 	later bool
 	done  chan error
@@ -52,6 +50,8 @@ type tx struct {
 	revision int64
 	// synced says that a commit waits for the disk.
 	synced bool
+	// changed says that a job has changed something.
+	changed bool
 }
 
 // How far a commit goes: to the disk, or to the system.
@@ -88,6 +88,7 @@ func (t *tx) change(ctx context.Context, query string, args ...any) (bool, error
 		return false, err
 	}
 	n, err := res.RowsAffected()
+	t.changed = t.changed || n > 0
 	return n > 0, err
 }
 
@@ -97,6 +98,7 @@ func (t *tx) scan(ctx context.Context, query string, args []any, into ...any) er
 	if err != nil {
 		return err
 	}
+	t.changed = t.changed || !strings.HasPrefix(query, "select")
 	return stmt.QueryRowContext(ctx, args...).Scan(into...)
 }
 
@@ -282,12 +284,15 @@ func (t *tx) reserve(ctx context.Context, group []*job) error {
 	return err
 }
 
-// commit does the jobs and tells their callers when the work is on the disk.
+// commit does the jobs and tells their callers when the work is on the disk. As
+// hardly any job fails that has changed something, what could be undone alone is
+// only kept when one does.
 func (c *committer) commit(ctx context.Context, group []*job) {
-	faults := make([]error, len(group))
-	broken := c.tx.reserve(ctx, group)
-	for i := 0; i < len(group) && broken == nil; i++ {
-		faults[i], broken = c.tx.attempt(ctx, group[i])
+	faults, broken := c.tx.do(ctx, group, c.tx.attempt)
+	if errors.Is(broken, errHalfDone) {
+		if broken = c.tx.again(ctx); broken == nil {
+			faults, broken = c.tx.do(ctx, group, c.tx.guarded)
+		}
 	}
 	if broken == nil && c.db.writes.Add(uint64(len(group)))%sweepEvery < uint64(len(group)) {
 		broken = c.db.removeExpired(ctx, c.tx)
@@ -301,16 +306,43 @@ func (c *committer) commit(ctx context.Context, group []*job) {
 	answer(group, faults, broken)
 }
 
-// attempt does one job, and undoes it when it fails. The second error says that
-// the transaction itself is broken.
-func (t *tx) attempt(ctx context.Context, j *job) (fault, broken error) {
-	if j.single {
-		fault = j.work(ctx, t)
-		if fault != nil && !expected(fault) {
-			return nil, fault // The database may have ended the transaction.
-		}
-		return fault, nil
+// do does the jobs in one way, and returns what came of each. broken says that the
+// transaction itself is.
+func (t *tx) do(ctx context.Context, group []*job, one func(context.Context, *job) (fault, broken error)) (faults []error, broken error) {
+	faults = make([]error, len(group))
+	broken = t.reserve(ctx, group)
+	for i := 0; i < len(group) && broken == nil; i++ {
+		faults[i], broken = one(ctx, group[i])
 	}
+	return faults, broken
+}
+
+// again begins the transaction anew.
+func (t *tx) again(ctx context.Context) error {
+	if err := t.exec(ctx, "rollback"); err != nil {
+		return err
+	}
+	return t.exec(ctx, "begin immediate")
+}
+
+// errHalfDone says that a job failed after it had changed something.
+var errHalfDone = errors.New("sqlstore: a part of what was to be written cannot be")
+
+// attempt does one job. When it fails there must be nothing to undo.
+func (t *tx) attempt(ctx context.Context, j *job) (fault, broken error) {
+	t.changed = false
+	fault = j.work(ctx, t)
+	switch {
+	case fault != nil && !expected(fault):
+		return nil, fault // The database may have ended the transaction.
+	case fault != nil && t.changed:
+		return nil, errHalfDone
+	}
+	return fault, nil
+}
+
+// guarded does one job, and undoes it when it fails.
+func (t *tx) guarded(ctx context.Context, j *job) (fault, broken error) {
 	if err := t.exec(ctx, "savepoint job"); err != nil {
 		return nil, err
 	}

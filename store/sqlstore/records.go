@@ -57,7 +57,7 @@ func (db *DB) Apply(ctx context.Context, b store.Batch) ([]store.Revision, error
 		return nil, err
 	}
 	var revisions []store.Revision
-	err := db.perform(ctx, &job{revisions: len(b.Writes), single: len(b.Writes) <= 1, later: b.Later, work: func(ctx context.Context, tx *tx) error {
+	err := db.perform(ctx, &job{revisions: len(b.Writes), later: b.Later, work: func(ctx context.Context, tx *tx) error {
 		if err := db.checkBatch(ctx, tx, b); err != nil {
 			return err
 		}
