@@ -13,7 +13,10 @@ func (b Batch) Check() error {
 	if n := len(b.Writes) + len(b.Checks) + len(b.Holding); n > MaxBatch {
 		return fmt.Errorf("%w: a batch has at most %d parts, not %d", ErrTooLarge, MaxBatch, n)
 	}
-	seen := make(map[Key]bool, len(b.Writes)+len(b.Checks))
+	var seen map[Key]bool // nil for a single key, which is not there twice
+	if len(b.Writes)+len(b.Checks) > 1 {
+		seen = make(map[Key]bool, len(b.Writes)+len(b.Checks))
+	}
 	for _, w := range b.Writes {
 		if err := CheckValue(w.Value); err != nil {
 			return err
@@ -45,7 +48,9 @@ func checkCondition(key Key, condition Revision, seen map[Key]bool) error {
 	if seen[key] {
 		return fmt.Errorf("%w: a key occurs twice in a batch", ErrInvalid)
 	}
-	seen[key] = true
+	if seen != nil {
+		seen[key] = true
+	}
 	return nil
 }
 

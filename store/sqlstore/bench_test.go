@@ -127,3 +127,20 @@ func BenchmarkAppend(b *testing.B) {
 		}
 	}
 }
+
+// One record after the other that is made and changed, none of which waits for the
+// disk.
+func BenchmarkStepsLater(b *testing.B) {
+	db, value := benchDB(b), make([]byte, 2000)
+	for b.Loop() {
+		key, revision := store.Key{Collection: "bench", Owner: store.Global(), Name: rand.Text()}, store.Absent
+		for range 2 {
+			w := store.Write{Key: key, Value: value, If: revision, Expires: time.Now().Add(time.Hour), Due: time.Now().Add(time.Minute)}
+			revisions, err := db.Apply(b.Context(), store.Batch{Writes: []store.Write{w}, Later: true})
+			if err != nil {
+				b.Fatal(err)
+			}
+			revision = revisions[0]
+		}
+	}
+}

@@ -27,6 +27,7 @@ type committer struct {
 	waiting []*job // for the disk
 	relaxed []*job // that do not wait for the disk
 	running bool
+	begin   chan struct{} // holds one: there are jobs, and nobody does them
 	ended   sync.WaitGroup
 }
 
@@ -48,6 +49,9 @@ type tx struct {
 	// revision is the last one that was handed out of those that belong to the
 	// commit.
 	revision int64
+	// counter is where the counter of revisions was when this connection last used
+	// it.
+	counter int64
 	// synced says that a commit waits for the disk.
 	synced bool
 	// changed says that a job has changed something.
@@ -155,7 +159,7 @@ func (c *committer) add(j *job) bool {
 	*list = append(*list, j)
 	if !c.running {
 		c.running = true
-		c.ended.Go(c.run)
+		c.begin <- struct{}{}
 	}
 	return true
 }
@@ -172,7 +176,11 @@ func (c *committer) list(j *job) *[]*job {
 func (c *committer) close() (already bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.db.closed.Swap(true)
+	already = c.db.closed.Swap(true)
+	if !already {
+		close(c.begin)
+	}
+	return already
 }
 
 // withdraw takes a job back, and reports false when it has begun.
@@ -230,7 +238,7 @@ func (c *committer) wanted() bool {
 	return len(c.waiting) > 0
 }
 
-// idle reports whether there is nothing to do, and the goroutine ends.
+// idle reports whether there is nothing to do.
 func (c *committer) idle() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -238,8 +246,16 @@ func (c *committer) idle() bool {
 	return !c.running
 }
 
+// run does what is handed in until the database is closed. It is one goroutine for
+// all that time, because SQLite needs a large stack, which a new one has to grow.
 func (c *committer) run() {
-	ctx := context.Background()
+	for range c.begin {
+		c.work(context.Background())
+	}
+}
+
+// work does what is handed in, until there is nothing.
+func (c *committer) work(ctx context.Context) {
 	for !c.idle() {
 		c.gather()
 		synced := c.wanted()
@@ -279,8 +295,16 @@ func (t *tx) reserve(ctx context.Context, group []*job) error {
 	if total == 0 {
 		return nil
 	}
-	last, err := count(ctx, t, "revision", total)
-	t.revision = last - int64(total)
+	// Unless another process has counted on, which a plain update finds out, this one
+	// knows where the counter is: to ask for it costs twice as much.
+	before := t.counter
+	known, err := t.change(ctx, "update counters set value = ? where name = 'revision' and value = ?", before+int64(total), before)
+	if err == nil && !known {
+		var last int64
+		last, err = count(ctx, t, "revision", total)
+		before = last - int64(total)
+	}
+	t.counter, t.revision = before+int64(total), before
 	return err
 }
 

@@ -140,3 +140,35 @@ func TestWritesThatWaitTooLong(t *testing.T) {
 		t.Errorf("Put afterwards = %v", err)
 	}
 }
+
+// Two processes that write in turn, or several times in a row, count on from each
+// other, and from a batch that was refused.
+func TestRevisionsOfTwoProcesses(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "shared.db")
+	var dbs [2]*sqlstore.DB
+	for i := range dbs {
+		db, err := sqlstore.Open(t.Context(), path, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = db.Close() })
+		dbs[i] = db
+	}
+	var last store.Revision
+	for n, who := range []int{0, 0, 1, 0, 1, 1, 1, 0, 0, 1} {
+		_, err := dbs[who].Apply(t.Context(), store.Batch{Writes: []store.Write{{Key: numbered(1000 + n)}, {Key: numbered(n), If: 12345}}})
+		if !errors.Is(err, store.ErrConflict) {
+			t.Fatalf("a batch with a condition that does not hold: %v", err)
+		}
+		revisions, err := dbs[who].Apply(t.Context(), store.Batch{Writes: []store.Write{{Key: numbered(1)}, {Key: numbered(2)}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range revisions {
+			if r <= last {
+				t.Fatalf("write %d of process %d has revision %d, and there was one %d before", n, who, r, last)
+			}
+			last = r
+		}
+	}
+}

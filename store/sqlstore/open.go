@@ -118,6 +118,7 @@ func open(ctx context.Context, path string, query url.Values, opts *Options) (*D
 	query.Set("_txlock", "immediate")
 	name := (&url.URL{Scheme: "file", Opaque: (&url.URL{Path: filepath.ToSlash(path)}).EscapedPath(), RawQuery: query.Encode()}).String()
 	db := &DB{now: o.Now, room: room{log: o.Logger}}
+	db.commits.begin = make(chan struct{}, 1)
 	var err error
 	if db.write, err = pool(name, 1); err != nil {
 		return nil, err
@@ -134,6 +135,7 @@ func open(ctx context.Context, path string, query url.Values, opts *Options) (*D
 	}
 	db.reads.db = db.read
 	db.commits.db, db.commits.tx = db, &tx{conn: conn, ready: map[string]*sql.Stmt{}, synced: true}
+	db.commits.ended.Go(db.commits.run)
 	return db, nil
 }
 

@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/store"
@@ -21,15 +22,21 @@ const (
 
 // ownerParts are the columns of an owner. Text that a caller chose is kept as
 // bytes, which sort bytewise and may be anything.
-func ownerParts(o store.Owner) []any {
+func ownerParts(o store.Owner) []any { return appendOwner(nil, o) }
+
+func appendOwner(args []any, o store.Owner) []any {
 	id := o.Identity()
-	return []any{[]byte(id.TenantID), int(o.Scope()), []byte(id.UserID), []byte(id.SessionID)}
+	return append(args, []byte(id.TenantID), int64(o.Scope()), []byte(id.UserID), []byte(id.SessionID))
 }
 
 // keyParts are the columns of a key, and what else a statement takes.
-func keyParts(k store.Key, more ...any) []any {
-	args := append([]any{k.Collection}, ownerParts(k.Owner)...)
-	return append(append(args, []byte(k.Name)), more...)
+func keyParts(k store.Key, more ...any) []any { return appendKey(nil, k, more...) }
+
+// appendKey appends the columns of a key to what a statement takes before them.
+func appendKey(args []any, k store.Key, more ...any) []any {
+	args = slices.Grow(args, 6+len(more))
+	args = append(appendOwner(append(args, k.Collection), k.Owner), []byte(k.Name))
+	return append(args, more...)
 }
 
 // Get implements store.Records.
@@ -151,8 +158,8 @@ func (db *DB) writeOne(ctx context.Context, tx *tx, w *store.Write, revision int
 	case store.Absent:
 		return tx.change(ctx, insertAbsent, keyParts(w.Key, value, revision, millis(w.Expires), millis(w.Due), now)...)
 	}
-	args := append([]any{value, revision, millis(w.Expires), millis(w.Due)}, keyParts(w.Key, int64(w.If), now)...)
-	return tx.change(ctx, updateThis, args...)
+	args := append(make([]any, 0, 12), value, revision, millis(w.Expires), millis(w.Due))
+	return tx.change(ctx, updateThis, appendKey(args, w.Key, int64(w.If), now)...)
 }
 
 // count takes the next n numbers of a counter and returns the last of them.
