@@ -274,12 +274,8 @@ func (c *call) finishLost(ctx context.Context, l *ledger, instance string, res *
 // claim gives the call to a worker. held is the worker that has it when that is
 // another.
 func (c *call) claim(ctx context.Context, l *ledger, by *Claim) (v Verdict, held string, err error) {
-	err = c.surely(ctx, l, func(rec *record) bool {
-		v, held = rec.verdict(by)
-		given := v == VerdictRun && rec.State == stateAccepted
-		if given {
-			rec.State, rec.Instance, rec.Claimed = stateClaimed, by.Instance, time.Now()
-		}
+	err = c.surely(ctx, l, func(rec *record) (given bool) {
+		v, held, given = rec.give(by)
 		return given
 	})
 	if err != nil {
@@ -297,6 +293,30 @@ func (c *call) unclaim(ctx context.Context, l *ledger, by *Claim) error {
 		}
 		return mine
 	})
+}
+
+// give makes the call the worker's if no worker has it, and reports whether that
+// was so.
+func (r *record) give(by *Claim) (v Verdict, held string, given bool) {
+	v, held = r.verdict(by)
+	given = v == VerdictRun && r.State == stateAccepted
+	if given {
+		r.State, r.Instance, r.Claimed = stateClaimed, by.Instance, time.Now()
+	}
+	return v, held, given
+}
+
+// end gives the call a result unless it has one, and reports whether it did.
+// foreign says that the result is of a worker that does not have the call.
+func (r *record) end(res *ToolResultMessage, by *Receipt) (ended, foreign bool) {
+	foreign = r.Token != by.Token || r.State == stateClaimed && r.Instance != by.Instance
+	if foreign || r.State == stateDone {
+		return false, foreign
+	}
+	kept := *res
+	kept.Receipt = nil
+	r.State, r.Message, r.Result, r.Finished = stateDone, nil, &kept, time.Now()
+	return true, false
 }
 
 // verdict says what becomes of a claim. A worker that has the call already asks

@@ -17,6 +17,16 @@ const (
 	// MessageClaim asks for the right to run a call; the payload is a Claim,
 	// and the name of the answer a Verdict.
 	MessageClaim = "claim"
+	// MessageClaims and MessageResults are several claims, or results of recorded
+	// calls, at once; the payload is a JSON array of them, as EncodeTogether makes
+	// it. The answer is MessageVerdicts, whose payload is an array of strings: for
+	// each in turn the name that would answer it alone, or MessageAlone.
+	MessageClaims   = "claim_batch"
+	MessageResults  = "result_batch"
+	MessageVerdicts = "verdicts"
+	// MessageAlone is a verdict: nothing was done, and the claim or result is to
+	// be handed in as a question of its own.
+	MessageAlone = "alone"
 	// MessagePing asks a worker how it is; the payload is a ToolCallMessage of
 	// TypePing, and the answer's payload a Status.
 	MessagePing = "ping"

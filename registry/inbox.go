@@ -14,10 +14,12 @@ import (
 // settleRequest answers a worker that claims a call, asks its caller or gives its
 // result.
 func (r *Registry) settleRequest(ctx context.Context, m stream.Message) stream.Message {
-	if m.Name == MessageAsk {
+	switch m.Name {
+	case MessageAsk:
 		return r.asked(m)
-	}
-	if m.Name == MessageClaim {
+	case MessageClaims, MessageResults:
+		return r.settleTogether(ctx, m)
+	case MessageClaim:
 		var c Claim
 		if decode(m.Payload, &c) != nil || c.check() != nil {
 			return stream.Message{Name: string(VerdictOver)}
@@ -167,15 +169,9 @@ func (r *Registry) take(ctx context.Context, res *ToolResultMessage) error {
 		return nil
 	}
 	foreign := false
-	err = c.surely(ctx, &r.ledger, func(rec *record) bool {
-		foreign = rec.Token != receipt.Token || rec.State == stateClaimed && rec.Instance != receipt.Instance
-		if foreign || rec.State == stateDone {
-			return false
-		}
-		kept := *res
-		kept.Receipt = nil
-		rec.State, rec.Message, rec.Result, rec.Finished = stateDone, nil, &kept, time.Now()
-		return true
+	err = c.surely(ctx, &r.ledger, func(rec *record) (ended bool) {
+		ended, foreign = rec.end(res, &receipt)
+		return ended
 	})
 	if foreign {
 		r.log.Warn("a result came from a worker that does not have the call", "toolset", c.toolset, "call", c.id, "instance", receipt.Instance)

@@ -96,20 +96,29 @@ func (l *ledger) waits(before, next state, first bool) bool {
 	return true
 }
 
-// write puts a record, under a condition, in the place of one of the state before.
-func (l *ledger) write(ctx context.Context, key store.Key, rec *record, condition store.Revision, before state) (store.Revision, error) {
+// writeOf is what puts a record, under a condition, in the place of one of the
+// state before. waits says that it must be on the disk when it was written.
+func (l *ledger) writeOf(key store.Key, rec *record, condition store.Revision, before state) (w store.Write, waits bool, err error) {
 	value, err := Encode(rec)
 	if err != nil {
-		return 0, err
+		return store.Write{}, false, err
 	}
 	now := time.Now()
-	w := store.Write{Key: key, Value: value, If: condition, Expires: rec.Deadline.Add(l.retention)}
+	w = store.Write{Key: key, Value: value, If: condition, Expires: rec.Deadline.Add(l.retention)}
 	if rec.State == stateDone {
 		w.Expires = now.Add(l.retention)
 	} else {
 		w.Due = now.Add(lookAfter)
 	}
-	waits := l.waits(before, rec.State, condition == store.Absent)
+	return w, l.waits(before, rec.State, condition == store.Absent), nil
+}
+
+// write puts a record in the place of another; see writeOf.
+func (l *ledger) write(ctx context.Context, key store.Key, rec *record, condition store.Revision, before state) (store.Revision, error) {
+	w, waits, err := l.writeOf(key, rec, condition, before)
+	if err != nil {
+		return 0, err
+	}
 	revisions, err := l.records.Apply(ctx, store.Batch{Writes: []store.Write{w}, Later: !waits})
 	if err != nil {
 		return 0, err

@@ -94,7 +94,7 @@ func (w *worker) ask(ctx context.Context, route *registry.Route, m stream.Messag
 	if elsewhere && w.isDeaf(route.Inbox) {
 		return w.askWithin(ctx, deafTime, route.Shared, m)
 	}
-	answer, err := w.askWithin(ctx, busTime, route.Inbox, m)
+	answer, err := w.askTogether(ctx, route.Inbox, m)
 	switch {
 	case err == nil || route.Shared == "" || ctx.Err() != nil:
 		return answer, err

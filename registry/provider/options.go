@@ -143,7 +143,7 @@ func (o Options) resolved() (Options, error) {
 	o.SinkName = cmp.Or(o.SinkName, DefaultSinkName)
 	o.ResultEventType = cmp.Or(o.ResultEventType, registry.ResultEventKey)
 	switch o.ResultEventType {
-	case registry.MessageClaim, registry.MessageHeld, registry.OutputDeltaEventKey, registry.ProgressEventKey, registry.LogEventKey:
+	case registry.MessageClaim, registry.MessageClaims, registry.MessageResults, registry.MessageHeld, registry.OutputDeltaEventKey, registry.ProgressEventKey, registry.LogEventKey:
 		return o, fmt.Errorf("provider: %w: ResultEventType %q is the name of another message", registry.ErrInvalid, o.ResultEventType)
 	}
 	if err := stream.CheckName("ResultEventType", o.ResultEventType); err != nil {

@@ -62,6 +62,7 @@ type worker struct {
 	failed   atomic.Uint64
 	asks     asks
 	aside    aside
+	lanes    lanes
 
 	mu        sync.Mutex
 	held      map[string]*job      // by keys of calls
