@@ -157,6 +157,8 @@ type Status struct {
 	Failed uint64 `json:"failed"`
 	// Draining says that it takes no more calls.
 	Draining bool `json:"draining,omitzero"`
+	// Now is the time by its clock, or zero.
+	Now time.Time `json:"now,omitzero"`
 }
 
 // Grant is what a toolset may be.

@@ -145,7 +145,9 @@ func (r *Registry) ping(ctx context.Context, ts *toolset, id string) {
 		return
 	}
 	if err == nil {
+		ahead := apart(began, status.Now)
 		r.answered(ts, id, status)
+		r.compareClocks(ts, id, ahead)
 		return
 	}
 	if time.Since(began) > 2*r.opts.PingInterval {

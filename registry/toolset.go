@@ -61,6 +61,7 @@ type instance struct {
 	missed            int
 	up                bool
 	status            Status
+	ahead             time.Duration // of its clock; see apart
 }
 
 func toolsetKey(name string) store.Key {
@@ -305,6 +306,9 @@ type WorkerState struct {
 	Served      uint64 `json:"served"`
 	Failed      uint64 `json:"failed"`
 	Draining    bool   `json:"draining,omitempty"`
+	// ClockMS is how many milliseconds its clock is ahead of this gateway's, or,
+	// negative, behind it, as far as the way of its answers does not explain that.
+	ClockMS int64 `json:"clock_ms,omitempty"`
 }
 
 // Toolsets returns how all toolsets are, sorted by name. Of the tools that have one
@@ -368,7 +372,7 @@ func (ts *toolset) state() ToolsetState {
 		s.Workers = append(s.Workers, WorkerState{Instance: i.id, Version: i.version, Host: i.host, Up: i.up, Since: i.since,
 			LastPong: i.lastPong, Missed: i.missed, Running: i.status.Running, Queued: i.status.Queued,
 			Concurrency: i.status.Concurrency, Queue: i.status.Queue, Served: i.status.Served, Failed: i.status.Failed,
-			Draining: i.status.Draining})
+			Draining: i.status.Draining, ClockMS: i.ahead.Milliseconds()})
 	}
 	slices.SortFunc(s.Workers, func(a, b WorkerState) int { return strings.Compare(a.Instance, b.Instance) })
 	return s

@@ -98,6 +98,11 @@ func (a *app) workers(s *session, o *output) error {
 		for _, r := range t.Refused {
 			fmt.Fprintf(a.errOut, "toolcrib: toolset %s: tool %q refused: %s\n", t.Name, r.Name, firstLine(r.Reason, errorWidth))
 		}
+		for _, one := range t.Workers {
+			if said := registry.ClockText(time.Duration(one.ClockMS) * time.Millisecond); said != "" {
+				fmt.Fprintf(a.errOut, "toolcrib: toolset %s: the clock of worker %s is %s\n", t.Name, printable(one.Instance), said)
+			}
+		}
 	}
 	return nil
 }

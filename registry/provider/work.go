@@ -173,11 +173,22 @@ func (j *job) limit(ctx context.Context) {
 // late reports whether the job's deadline is past.
 func (j *job) late() bool { return errors.Is(context.Cause(j.ctx), context.DeadlineExceeded) }
 
+// doubtful is how late a call is of which a clock that is wrong is the likely reason.
+const doubtful = 5 * time.Second
+
+// doubt says of a call that is very late that clocks may differ.
+func doubt(late time.Duration) string {
+	if late < doubtful {
+		return ""
+	}
+	return fmt.Sprintf(", %s ago by the clock of the worker, which may differ from the gateway's", late.Round(time.Second))
+}
+
 // refusal says why a call is not run at all.
 func (w *worker) refusal(j *job) *registry.ToolError {
 	m := &j.msg
-	if !m.Deadline.IsZero() && !time.Now().Before(m.Deadline) {
-		return &registry.ToolError{Code: registry.CodeExpired, NotDelivered: true, Message: "its time was over before a worker ran it"}
+	if late := time.Since(m.Deadline); !m.Deadline.IsZero() && late >= 0 {
+		return &registry.ToolError{Code: registry.CodeExpired, NotDelivered: true, Message: "its time was over before a worker ran it" + doubt(late)}
 	}
 	if w.wasCancelled(j) {
 		return &registry.ToolError{Code: registry.CodeCancelled, NotDelivered: true, Message: "its caller went away before a worker ran it"}
