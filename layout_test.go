@@ -35,6 +35,7 @@ var imports = map[string][]string{
 	"internal/nearest":         nil,
 	"internal/mainpkg":         nil,
 	"internal/spread":          nil,
+	"internal/crew":            nil,
 	"internal/disk":            nil,
 	"internal/httpfault":       nil,
 	"internal/credential":      nil,
@@ -81,13 +82,13 @@ var imports = map[string][]string{
 	"internal/peertest":        {"internal/mainpkg"},
 	"tools/toolstest":          ground,
 
-	"registry/stream/natsstream":  {"registry/stream"},
+	"registry/stream/natsstream":  {"registry/stream", "internal/crew"},
 	"registry/stream/natsserver":  {"registry/stream", "registry/stream/natsstream", "internal/disk"},
-	"registry/stream/redisstream": {"registry/stream"},
+	"registry/stream/redisstream": {"registry/stream", "internal/crew"},
 	"registry/stream/connect":     {"registry/stream", "registry/stream/natsstream", "registry/stream/redisstream"},
 	"registry/stream/streamtest":  {"registry/stream"},
 	"registry":                    with(ground, "store", "registry/stream"),
-	"registry/provider":           with(ground, "registry", "registry/stream"),
+	"registry/provider":           with(ground, "internal/crew", "registry", "registry/stream"),
 }
 
 // testSupport are packages that only tests may import.

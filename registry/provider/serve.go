@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/toolcrib/toolcrib/internal/crew"
 	"github.com/toolcrib/toolcrib/registry"
 	"github.com/toolcrib/toolcrib/registry/stream"
 )
@@ -45,7 +46,7 @@ type worker struct {
 	// work is what calls run on: it outlives the context of Serve by the drain.
 	work    context.Context
 	endWork context.CancelFunc
-	tasks   sync.WaitGroup // what goes on beside the pool
+	tasks   crew.Crew // what goes on beside the pool
 	pool    sync.WaitGroup
 
 	retired  chan struct{} // closed when the contract was replaced

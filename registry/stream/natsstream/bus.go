@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/toolcrib/toolcrib/internal/crew"
 	"github.com/toolcrib/toolcrib/registry/stream"
 )
 
@@ -107,7 +108,7 @@ type subscription struct {
 	client  *Client
 	handle  func(*nats.Msg)
 	sub     *nats.Subscription
-	running sync.WaitGroup // answers that are made
+	running crew.Crew // answers that are made
 
 	mu     sync.Mutex // held while handle runs
 	closed bool

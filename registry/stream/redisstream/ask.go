@@ -51,16 +51,44 @@ func (c *Client) Request(ctx context.Context, subject string, m stream.Message) 
 	number, answer := c.asks.add()
 	defer c.asks.remove(number)
 	question := frame{inbox: c.asks.inbox.name, number: number, message: m}
-	if err := c.asks.send(ctx, subject, question); err != nil {
-		return stream.Message{}, err
+	for {
+		channel, err := c.asks.choose(ctx, subject)
+		if err != nil {
+			return stream.Message{}, err
+		}
+		got, heard, err := c.asks.ask(ctx, channel, question, answer)
+		if heard || err != nil {
+			return got, err
+		}
+		c.asks.strike(subject, channel)
+	}
+}
+
+// ask sends a question to one who responds, and waits for the answer. heard is false when nobody listens there any more.
+func (a *asks) ask(ctx context.Context, channel string, question frame, answer <-chan stream.Message) (got stream.Message, heard bool, err error) {
+	posts := a.client.posts
+	if posts.down.Load() {
+		return got, false, stream.ErrUnavailable
+	}
+	failed := make(chan error, 1)
+	command := publication(channel, question)
+	command.failed = func(err error) { failed <- err }
+	if err := posts.post(ctx, command); err != nil {
+		return got, false, err
 	}
 	select {
-	case got := <-answer:
-		return got, nil
+	case got = <-answer:
+		return got, true, nil
+	case err := <-failed:
+		return got, false, refusal(err)
 	case <-ctx.Done():
-		return stream.Message{}, ctx.Err()
-	case <-c.asks.closed:
-		return stream.Message{}, stream.ErrClosed
+		command.givenUp.Store(true)
+		if posts.down.Load() {
+			return got, false, unavailable(ctx.Err())
+		}
+		return got, false, ctx.Err()
+	case <-a.closed:
+		return got, false, stream.ErrClosed
 	}
 }
 
@@ -106,21 +134,6 @@ func (a *asks) remove(number string) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	delete(a.waiting, number)
-}
-
-// send delivers a question to one who responds. One who hears nothing any more is no longer asked.
-func (a *asks) send(ctx context.Context, subject string, question frame) error {
-	for {
-		channel, err := a.choose(ctx, subject)
-		if err != nil {
-			return err
-		}
-		heard, err := a.client.publish(ctx, channel, question)
-		if err != nil || heard > 0 {
-			return err
-		}
-		a.strike(subject, channel)
-	}
 }
 
 // choose takes turns among those who respond.

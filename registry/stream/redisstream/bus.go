@@ -2,8 +2,9 @@ package redisstream
 
 import (
 	"context"
-	"sync"
+	"time"
 
+	"github.com/toolcrib/toolcrib/internal/crew"
 	"github.com/toolcrib/toolcrib/registry/stream"
 )
 
@@ -12,8 +13,7 @@ func (c *Client) Publish(ctx context.Context, subject string, m stream.Message) 
 	if err := c.checkSubject(subject, m); err != nil {
 		return err
 	}
-	_, err := c.publish(ctx, c.channels.subject(subject), frame{message: m})
-	return err
+	return c.publish(ctx, c.channels.subject(subject), frame{message: m})
 }
 
 // checkSubject returns an error for what must not be sent.
@@ -24,14 +24,22 @@ func (c *Client) checkSubject(subject string, m stream.Message) error {
 	return c.checkSend("message", m.Name, m.Payload)
 }
 
-// publish returns how many listen.
-func (c *Client) publish(ctx context.Context, channel string, f frame) (int64, error) {
+// publish has a message sent, and does not wait for Redis to say so. One that cannot be sent is lost, as the bus may lose
+// any message.
+func (c *Client) publish(ctx context.Context, channel string, f frame) error {
 	if c.posts.down.Load() {
-		return 0, stream.ErrUnavailable
+		return stream.ErrUnavailable
 	}
-	value, err := c.posts.do(ctx, &command{args: []any{"PUBLISH", channel, f.encode()}})
-	heard, _ := value.(int64)
-	return heard, refusal(err)
+	command := publication(channel, f)
+	command.until = time.Now().Add(busTime)
+	return c.posts.post(ctx, command)
+}
+
+// busTime bounds how long a message of the bus waits for a connection.
+const busTime = 5 * time.Second
+
+func publication(channel string, f frame) *command {
+	return &command{args: []any{"PUBLISH", channel, f.encode()}}
 }
 
 // Subscribe implements [stream.Bus].
@@ -51,15 +59,27 @@ func (c *Client) Respond(ctx context.Context, subject string, answer func(contex
 	if err := stream.CheckName("subject", subject); err != nil {
 		return nil, err
 	}
-	var running sync.WaitGroup
+	var running crew.Crew
 	places := make(chan struct{}, stream.MaxResponding)
-	s := newSubscription(c, c.channels.responder(subject, newID()), func(f frame) {
-		places <- struct{}{}
+	begin := func(f frame) {
 		running.Go(func() {
 			defer func() { <-places }()
 			c.answer(f, answer(c.ctx, f.message))
 		})
+	}
+	s := newSubscription(c, c.channels.responder(subject, newID()), func(f frame) {
+		places <- struct{}{}
+		begin(f)
 	})
+	s.direct = func(f frame) bool {
+		select {
+		case places <- struct{}{}:
+			begin(f)
+			return true
+		default:
+			return false
+		}
+	}
 	s.drains, s.last = true, running.Wait
 	if err := s.start(ctx); err != nil {
 		return nil, err
@@ -73,7 +93,7 @@ func (c *Client) answer(question frame, m stream.Message) {
 		c.log.Warn("an answer is too large", "name", m.Name, "bytes", len(m.Payload))
 		return
 	}
-	if _, err := c.publish(c.ctx, question.inbox, frame{number: question.number, message: m}); err != nil {
+	if err := c.publish(c.ctx, question.inbox, frame{number: question.number, message: m}); err != nil {
 		c.log.Warn("an answer could not be sent", "name", m.Name, "err", err)
 	}
 }

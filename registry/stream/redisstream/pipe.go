@@ -41,6 +41,8 @@ type command struct {
 	again bool
 	// until bounds how long a command waits whose answer nobody wants.
 	until time.Time
+	// failed, when it is set, is called for a command that was not carried out, or did nothing. It must not block.
+	failed func(err error)
 
 	givenUp atomic.Bool
 	done    chan struct{}
@@ -51,6 +53,9 @@ type command struct {
 func (c *command) settle(value any, err error) {
 	c.value, c.err = value, err
 	close(c.done)
+	if n, number := value.(int64); c.failed != nil && (err != nil || number && n == 0) {
+		c.failed(err)
+	}
 }
 
 // expired reports whether nobody wants the command carried out any more.

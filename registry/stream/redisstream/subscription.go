@@ -12,8 +12,9 @@ type subscription struct {
 	client *Client
 	ear    *ear
 	handle func(frame)
-	last   func() // waits for what handle left running
-	drains bool   // handles what it heard before it was closed
+	last   func()           // waits for what handle left running
+	drains bool             // handles what it heard before it was closed
+	direct func(frame) bool // handles at once, if it can without waiting; may be nil
 
 	mu      sync.Mutex
 	waiting []frame
@@ -62,6 +63,9 @@ func (s *subscription) hear(text string) {
 		return
 	}
 	s.lost = false
+	if s.direct != nil && len(s.waiting) == 0 && s.direct(f) {
+		return
+	}
 	s.waiting = append(s.waiting, f)
 	s.tell()
 }
