@@ -10,12 +10,15 @@ import (
 	"github.com/toolcrib/toolcrib/registry/stream"
 )
 
-// Claims and results that a worker has for one process go there together: while one
-// question is under way, those that come meanwhile wait, and are then the next
-// question. So the first one never waits, and the more there are, the less each costs.
+// Claims and results that a worker has for one process go there together: while two
+// questions are under way, those that come meanwhile wait, and are then the next
+// question. So the first ones never wait, and the more there are, the less each costs.
 // Claims and results do not wait for each other, as claims may wait for a disk.
 
 const (
+	// mostUnderWay is how many questions are under way at a time in a lane, so that
+	// one is on its way while another is written.
+	mostUnderWay = 2
 	// mostTogether bounds how many are in one question.
 	mostTogether = min(64, registry.MaxTogether)
 	// bytesTogether bounds their bytes, where the backend takes as many. One that has
@@ -26,7 +29,13 @@ const (
 // lanes are those in which questions are under way.
 type lanes struct {
 	mu   sync.Mutex
-	open map[lane][]*question // what waits in each
+	open map[lane]*traffic
+}
+
+// traffic is what there is in a lane.
+type traffic struct {
+	underWay int // questions that have no answer yet
+	waiting  []*question
 }
 
 // lane is where questions of a kind to one process follow each other.
@@ -44,21 +53,25 @@ type answered struct {
 	err     error
 }
 
-// enter returns nil to the first of a lane, who asks at once, and must have the
+// enter returns nil to the first ones of a lane, who ask at once, and must have the
 // lane followed up.
 func (l *lanes) enter(at lane, payload []byte) *question {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	waiting, busy := l.open[at]
-	if !busy {
+	t := l.open[at]
+	if t == nil {
+		t = &traffic{}
 		if l.open == nil {
-			l.open = map[lane][]*question{}
+			l.open = map[lane]*traffic{}
 		}
-		l.open[at] = nil
+		l.open[at] = t
+	}
+	if t.underWay < mostUnderWay {
+		t.underWay++
 		return nil
 	}
 	q := &question{payload: payload, answer: make(chan answered, 1)}
-	l.open[at] = append(waiting, q)
+	t.waiting = append(t.waiting, q)
 	return q
 }
 
@@ -67,8 +80,12 @@ func (l *lanes) enter(at lane, payload []byte) *question {
 func (l *lanes) leave(at lane, q *question) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if i := slices.Index(l.open[at], q); i >= 0 {
-		l.open[at] = slices.Delete(l.open[at], i, i+1)
+	t := l.open[at]
+	if t == nil {
+		return
+	}
+	if i := slices.Index(t.waiting, q); i >= 0 {
+		t.waiting = slices.Delete(t.waiting, i, i+1)
 	}
 }
 
@@ -77,17 +94,20 @@ func (l *lanes) leave(at lane, q *question) {
 func (l *lanes) next(at lane, room int) []*question {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	waiting := l.open[at]
+	t := l.open[at]
+	waiting := t.waiting
 	n, bytes := 0, 2
 	for n < len(waiting) && n < mostTogether && (n == 0 || bytes+len(waiting[n].payload)+1 <= room) {
 		bytes += len(waiting[n].payload) + 1
 		n++
 	}
 	if n == 0 {
-		delete(l.open, at)
+		if t.underWay--; t.underWay == 0 {
+			delete(l.open, at)
+		}
 		return nil
 	}
-	l.open[at] = waiting[n:]
+	t.waiting = waiting[n:]
 	return waiting[:n:n]
 }
 
@@ -95,7 +115,10 @@ func (l *lanes) next(at lane, room int) []*question {
 func (l *lanes) waits(at lane) int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return len(l.open[at])
+	if t := l.open[at]; t != nil {
+		return len(t.waiting)
+	}
+	return 0
 }
 
 // askTogether asks a process, along with what else it is asked meanwhile.
