@@ -20,8 +20,7 @@ func (r *Registry) announceRequest(ctx context.Context, m stream.Message) stream
 		return admission(refusedBecause(err))
 	}
 	if m.Name == MessageLeave {
-		r.leave(&a)
-		return stream.Message{Name: MessageOK}
+		return r.leaveRequest(ctx, &a)
 	}
 	return admission(r.announced(ctx, &a))
 }
@@ -200,7 +199,7 @@ func (r *Registry) join(ctx context.Context, ts *toolset, a *Announcement) Admis
 		ts.mu.Unlock()
 		r.welcome(ctx, ts, a)
 		return Admission{Status: StatusServe, Revision: now.Revision, Fingerprint: now.Fingerprint,
-			SilenceMS: (r.opts.StaleAfter + r.opts.PingInterval).Milliseconds()}
+			SilenceMS: (r.opts.StaleAfter + r.opts.PingInterval).Milliseconds(), Token: r.workerToken(ts.name, a.Instance)}
 	case ts.changing:
 		ts.mu.Unlock()
 		return r.standby("the toolset's contract is being changed")
@@ -222,10 +221,8 @@ func (r *Registry) welcome(ctx context.Context, ts *toolset, a *Announcement) {
 	}
 	// Also of a worker that is known here: it may answer to a registry that has
 	// just begun, and an announcement goes to one registry alone.
-	if payload, err := json.Marshal(news{Process: r.process, Announcement: Announcement{Toolset: a.Toolset, Instance: a.Instance,
-		Version: a.Version, Host: a.Host, Concurrency: a.Concurrency, Queue: a.Queue}}); err == nil {
-		_ = r.client.Publish(ctx, shared(r.opts.Namespace, "news"), stream.Message{Name: MessageAnnounce, Payload: payload})
-	}
+	r.spread(ctx, MessageAnnounce, &Announcement{Toolset: a.Toolset, Instance: a.Instance, Version: a.Version, Host: a.Host,
+		Concurrency: a.Concurrency, Queue: a.Queue})
 }
 
 // enter puts the worker among the instances, and reports whether it was down or
@@ -246,16 +243,14 @@ func (ts *toolset) enter(a *Announcement) bool {
 	return news
 }
 
-// news is what one registry tells the others of a worker.
-type news struct {
-	Process string `json:"process"`
-	Announcement
-}
-
 // hear takes over what another registry learned.
 func (r *Registry) hear(m stream.Message) {
-	var n news
-	if decode(m.Payload, &n) != nil || n.Process == r.process || n.check() != nil {
+	n, err := r.unseal(m)
+	if err != nil {
+		r.forged.warn(r.log, "news of a worker do not come from a gateway of this store and are not heeded", "reason", err)
+		return
+	}
+	if n.Process == r.process || n.check() != nil {
 		return
 	}
 	r.background(func(ctx context.Context) {
@@ -281,12 +276,20 @@ func (r *Registry) background(f func(ctx context.Context)) {
 	}
 }
 
-// leave takes a worker away that says that it ends.
-func (r *Registry) leave(a *Announcement) {
-	r.leftElsewhere(a)
-	if payload, err := json.Marshal(news{Process: r.process, Announcement: Announcement{Toolset: a.Toolset, Instance: a.Instance}}); err == nil {
-		_ = r.client.Publish(r.ctx, shared(r.opts.Namespace, "news"), stream.Message{Name: MessageLeave, Payload: payload})
+// leaveRequest takes a worker away that says that it ends, if it may say so.
+func (r *Registry) leaveRequest(ctx context.Context, a *Announcement) stream.Message {
+	a.Leaving = true
+	err := a.check()
+	if err == nil && r.opts.Admit != nil {
+		_, err = r.opts.Admit(ctx, a)
 	}
+	if err != nil {
+		r.log.Warn("a worker's goodbye was refused", "toolset", a.Toolset, "instance", a.Instance, "reason", err)
+		return admission(refusedBecause(err))
+	}
+	r.leftElsewhere(a)
+	r.spread(r.ctx, MessageLeave, &Announcement{Toolset: a.Toolset, Instance: a.Instance})
+	return stream.Message{Name: MessageOK}
 }
 
 func (r *Registry) leftElsewhere(a *Announcement) {
@@ -369,7 +372,7 @@ func (r *Registry) retire(ctx context.Context, ts *toolset) {
 	for _, id := range ids {
 		r.running.Go(func() {
 			defer func() { done <- struct{}{} }()
-			if _, err := r.client.Request(ctx, InstanceSubject(ts.name, id), stream.Message{Name: MessageRetire}); err != nil {
+			if err := r.askToRetire(ctx, ts.name, id); err != nil {
 				r.log.Warn("a worker of a replaced contract did not end in time", "toolset", ts.name, "instance", id, "error", err)
 			}
 		})
@@ -377,6 +380,15 @@ func (r *Registry) retire(ctx context.Context, ts *toolset) {
 	for range ids {
 		<-done
 	}
+}
+
+func (r *Registry) askToRetire(ctx context.Context, toolset, id string) error {
+	payload, err := json.Marshal(Retire{Token: r.workerToken(toolset, id)})
+	if err != nil {
+		return err
+	}
+	_, err = r.client.Request(ctx, InstanceSubject(toolset, id), stream.Message{Name: MessageRetire, Payload: payload})
+	return err
 }
 
 // drained waits until the calls of a toolset that were sent have their results.

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"crypto/subtle"
 	"errors"
 	"fmt"
 	"sync"
@@ -51,6 +52,9 @@ type call struct {
 	// waiters are callers that wait for the result; guarded by the registry.
 	waiters int
 
+	// proof is the token of the record, for those who must not wait for its steps.
+	proof atomic.Pointer[string]
+
 	questions *questions // of the worker; nil when the caller cannot be asked
 }
 
@@ -61,6 +65,7 @@ const storeTime = 30 * time.Second
 func newCall(id string, rec record, key store.Key) *call {
 	c := &call{id: id, toolset: rec.Toolset, tool: rec.Tool, deadline: rec.Deadline, key: key, rec: rec, done: make(chan struct{}), notes: notes{come: make(chan struct{}, 1)},
 		heard: make(chan struct{}, 1), refused: make(chan struct{}), rev: store.Absent}
+	c.proof.Store(&rec.Token)
 	if m := rec.Message; m != nil && m.Meta != nil {
 		c.callID = m.Meta.ToolCallID
 		c.who = identity.Quadruple{Identity: identity.Identity{TenantID: m.Meta.TenantID, UserID: m.Meta.UserID, SessionID: m.Meta.SessionID},
@@ -161,6 +166,9 @@ func (c *call) surely(ctx context.Context, l *ledger, change func(rec *record) b
 // settled takes over what was written. The caller holds the lock.
 func (c *call) settled(rec record, rev store.Revision) {
 	c.rec, c.rev = rec, rev
+	if *c.proof.Load() != rec.Token {
+		c.proof.Store(&rec.Token)
+	}
 	if rec.State == stateDone && !c.over() {
 		c.result = *rec.Result
 		close(c.done)
@@ -330,6 +338,11 @@ func (r *record) verdict(by *Claim) (v Verdict, held string) {
 		return VerdictRun, ""
 	}
 	return VerdictHeld, r.Instance
+}
+
+// hasToken reports whether a token is that of the message which asks for the call.
+func (c *call) hasToken(token string) bool {
+	return subtle.ConstantTimeCompare([]byte(*c.proof.Load()), []byte(token)) == 1
 }
 
 // token returns the token of the message that asks for the call.

@@ -12,7 +12,7 @@ const (
 	// Announcement, and the answer's payload an Admission.
 	MessageAnnounce = "announce"
 	// MessageLeave says that a worker ends; the payload is an Announcement
-	// without a contract.
+	// without a contract, signed as one that is Leaving.
 	MessageLeave = "leave"
 	// MessageClaim asks for the right to run a call; the payload is a Claim,
 	// and the name of the answer a Verdict.
@@ -30,8 +30,8 @@ const (
 	// MessagePing asks a worker how it is; the payload is a ToolCallMessage of
 	// TypePing, and the answer's payload a Status.
 	MessagePing = "ping"
-	// MessageRetire asks a worker to end because its contract was replaced. It
-	// answers when its last call has.
+	// MessageRetire asks a worker to end because its contract was replaced; the
+	// payload is a Retire. It answers when its last call has.
 	MessageRetire = "retire"
 	// MessageCancel tells the workers of a toolset that a call's caller went
 	// away; the payload is a Cancel.
@@ -69,6 +69,9 @@ type Announcement struct {
 	Contract *Contract `json:"contract,omitzero"`
 	// Proof shows that the worker holds the toolset's key; see Sign.
 	Proof *Proof `json:"proof,omitzero"`
+	// Leaving says that this is the worker's goodbye. The name of the message
+	// says so, and the proof is of that.
+	Leaving bool `json:"-"`
 }
 
 // The statuses of an Admission.
@@ -95,6 +98,14 @@ type Admission struct {
 	// SilenceMS is after how long without a ping a worker should announce
 	// itself again, in milliseconds.
 	SilenceMS int64 `json:"silence_ms,omitzero"`
+	// Token is what a MessageRetire for this worker must hold.
+	Token string `json:"token,omitzero"`
+}
+
+// Retire asks a worker to end.
+type Retire struct {
+	// Token is that of the worker's Admission.
+	Token string `json:"token"`
 }
 
 // Claim asks for the right to run a call.
@@ -129,14 +140,16 @@ const (
 type Cancel struct {
 	ToolUseID string `json:"tool_use_id"`
 	// Token is that of the Route of the message which the caller gave up. Empty
-	// means every call of the id.
+	// means the calls of the id that have none.
 	Token string `json:"token,omitzero"`
 }
 
-// Probe names calls. In a question, Inbox is whose notes take the answer.
+// Probe names calls. In a question, Inbox is whose notes take the answer, and in the
+// answer Tokens are those of the calls' Routes, in the same order.
 type Probe struct {
 	ToolUseIDs []string `json:"tool_use_ids"`
 	Inbox      string   `json:"inbox,omitzero"`
+	Tokens     []string `json:"tokens,omitzero"`
 }
 
 // Status is how a worker is.
@@ -173,7 +186,8 @@ type Grant struct {
 
 // Admit decides whether a worker may serve a toolset. Its error is told to the
 // worker. It is called by many goroutines at once, each time that a worker
-// announces itself.
+// announces itself, and for its goodbye, which counts for nothing when it is
+// refused.
 type Admit func(ctx context.Context, a *Announcement) (Grant, error)
 
 type waitKey struct{}

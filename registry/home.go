@@ -11,30 +11,33 @@ import (
 	"github.com/toolcrib/toolcrib/store"
 )
 
-// homeKey is the record that names a store.
-func homeKey() store.Key {
-	return store.Key{Collection: homeCollection, Owner: store.Global(), Name: "id"}
-}
+// What registries that share a store have in common.
+const (
+	// homeName names the store. Registries of one namespace may have stores of
+	// their own, and only those that share one can settle each other's calls.
+	homeName = "id"
+	// homeSecret is what they know each other by.
+	homeSecret = "secret"
+)
 
-// findHome returns the name of the store, and gives it one when it has none.
-// Registries of one namespace may have stores of their own, and only those that
-// share a store can settle each other's calls.
-func (l *ledger) findHome(ctx context.Context) (string, error) {
+// findHome returns a text that is the store's own, and makes it when it is not there.
+func (l *ledger) findHome(ctx context.Context, what string) (string, error) {
+	key := store.Key{Collection: homeCollection, Owner: store.Global(), Name: what}
 	for {
-		rec, err := l.records.Get(ctx, homeKey())
+		rec, err := l.records.Get(ctx, key)
 		if err == nil {
 			return string(rec.Value), nil
 		}
 		if !errors.Is(err, store.ErrNotFound) {
-			return "", fmt.Errorf("registry: the name of the store cannot be read: %w", err)
+			return "", fmt.Errorf("registry: the %s of the store cannot be read: %w", what, err)
 		}
-		name := rand.Text()
-		_, err = store.Put(ctx, l.records, homeKey(), []byte(name), store.Absent)
+		text := rand.Text()
+		_, err = store.Put(ctx, l.records, key, []byte(text), store.Absent)
 		switch {
 		case err == nil:
-			return name, nil
+			return text, nil
 		case !errors.Is(err, store.ErrConflict): // Another process was faster.
-			return "", fmt.Errorf("registry: the store cannot be named: %w", err)
+			return "", fmt.Errorf("registry: the store can be given no %s: %w", what, err)
 		}
 	}
 }
@@ -54,11 +57,14 @@ const MessageHome = "home"
 // settleIn names the store, and returns ErrNamespaceTaken when registries with
 // another one are in the namespace.
 func (r *Registry) settleIn(ctx context.Context) error {
-	home, err := r.ledger.findHome(ctx)
+	home, err := r.ledger.findHome(ctx, homeName)
 	if err != nil {
 		return err
 	}
 	r.home = home
+	if r.secret, err = r.ledger.findHome(ctx, homeSecret); err != nil {
+		return err
+	}
 	asking, cancel := context.WithTimeout(ctx, homeTime)
 	defer cancel()
 	answer, err := r.client.Request(asking, r.homeSubject(), stream.Message{Name: MessageHome})

@@ -249,6 +249,8 @@ type OutputDeltaMessage struct {
 	// Stream names the output that the piece belongs to, such as "stdout".
 	Stream string `json:"stream"`
 	Delta  string `json:"delta"`
+	// Token is that of the call's Route, if it has one.
+	Token string `json:"token,omitzero"`
 }
 
 // ProgressMessage says how far a call is.
@@ -258,6 +260,8 @@ type ProgressMessage struct {
 	Total     float64         `json:"total,omitzero"`
 	Message   string          `json:"message,omitzero"`
 	Raw       json.RawMessage `json:"raw,omitzero"`
+	// Token is that of the call's Route.
+	Token string `json:"token,omitzero"`
 }
 
 // LogMessage is a line for the caller's log.
@@ -267,6 +271,8 @@ type LogMessage struct {
 	Logger    string          `json:"logger,omitzero"`
 	Data      json.RawMessage `json:"data,omitzero"`
 	Raw       json.RawMessage `json:"raw,omitzero"`
+	// Token is that of the call's Route.
+	Token string `json:"token,omitzero"`
 }
 
 // DecodeCall reads what stands on a request stream. The error is ErrInvalid and

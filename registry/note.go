@@ -12,6 +12,8 @@ import (
 
 // note is what a worker says before the result.
 type note struct {
+	call     string // its id
+	token    string
 	progress *tools.ProgressNote
 	log      *tools.LogNote
 }
@@ -68,13 +70,13 @@ func (r *Registry) note(m stream.Message) {
 		r.held(m)
 		return
 	}
-	id, n, ok := readNote(m)
+	n, ok := readNote(m)
 	if !ok {
 		r.unconfirmed(m)
 		return
 	}
-	c := r.known(id)
-	if c == nil {
+	c := r.known(n.call)
+	if c == nil || !c.hasToken(n.token) {
 		return
 	}
 	count := c.noted.Add(1)
@@ -112,29 +114,29 @@ func (r *Registry) held(m stream.Message) {
 	if decode(m.Payload, &p) != nil {
 		return
 	}
-	for _, id := range p.ToolUseIDs {
-		if c := r.known(id); c != nil {
+	for i, id := range p.ToolUseIDs {
+		if c := r.known(id); c != nil && i < len(p.Tokens) && c.hasToken(p.Tokens[i]) {
 			c.sending() // it is not lost
 		}
 	}
 }
 
-func readNote(m stream.Message) (id string, n note, ok bool) {
+func readNote(m stream.Message) (n note, ok bool) {
 	switch m.Name {
 	case OutputDeltaEventKey:
 		var d OutputDeltaMessage
 		err := decode(m.Payload, &d)
-		return d.ToolUseID, note{progress: &tools.ProgressNote{Message: d.Delta}}, err == nil
+		return note{d.ToolUseID, d.Token, &tools.ProgressNote{Message: d.Delta}, nil}, err == nil
 	case ProgressEventKey:
 		var p ProgressMessage
 		err := decode(m.Payload, &p)
-		return p.ToolUseID, note{progress: &tools.ProgressNote{Progress: p.Progress, Total: p.Total, Message: p.Message, Raw: p.Raw}}, err == nil
+		return note{p.ToolUseID, p.Token, &tools.ProgressNote{Progress: p.Progress, Total: p.Total, Message: p.Message, Raw: p.Raw}, nil}, err == nil
 	case LogEventKey:
 		var l LogMessage
 		err := decode(m.Payload, &l)
-		return l.ToolUseID, note{log: &tools.LogNote{Level: l.Level, Logger: l.Logger, Data: l.Data, Raw: l.Raw}}, err == nil
+		return note{l.ToolUseID, l.Token, nil, &tools.LogNote{Level: l.Level, Logger: l.Logger, Data: l.Data, Raw: l.Raw}}, err == nil
 	}
-	return "", note{}, false
+	return note{}, false
 }
 
 // resultOf makes what the caller gets of a worker's answer.

@@ -15,7 +15,7 @@ import (
 type Proof struct {
 	Time time.Time `json:"time"`
 	// MAC is the HMAC-SHA256, in hex, of toolset, instance, the contract's
-	// fingerprint and the time.
+	// fingerprint, or "leave" in a goodbye, and the time.
 	MAC string `json:"mac"`
 }
 
@@ -35,7 +35,10 @@ func (a *Announcement) Sign(key []byte) error {
 
 func (a *Announcement) mac(key []byte, at time.Time) (string, error) {
 	fp := ""
-	if a.Contract != nil {
+	switch {
+	case a.Leaving:
+		fp = MessageLeave
+	case a.Contract != nil:
 		var err error
 		if fp, err = a.Contract.Fingerprint(); err != nil {
 			return "", err

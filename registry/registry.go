@@ -113,10 +113,12 @@ type Registry struct {
 
 	process string // names this process among registries
 	home    string // names the store
+	secret  string // that the registries of the store share
 	inbox   string
 	started time.Time
 
 	outOfRoom sparing
+	forged    sparing
 
 	subs    []stream.Subscription
 	results stream.Sink

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"context"
+	"crypto/subtle"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -59,14 +60,14 @@ func (w *worker) tellHeld(m stream.Message) {
 	}
 	held := registry.Probe{}
 	w.mu.Lock()
-	mine := make(map[string]bool, len(w.held))
+	mine := make(map[string][]string, len(w.held)) // their tokens
 	for _, j := range w.held {
-		mine[j.msg.ToolUseID] = true
+		mine[j.msg.ToolUseID] = append(mine[j.msg.ToolUseID], j.out.token())
 	}
 	w.mu.Unlock()
 	for _, id := range asked.ToolUseIDs {
-		if mine[id] {
-			held.ToolUseIDs = append(held.ToolUseIDs, id)
+		for _, token := range mine[id] {
+			held.ToolUseIDs, held.Tokens = append(held.ToolUseIDs, id), append(held.Tokens, token)
 		}
 	}
 	if len(held.ToolUseIDs) == 0 {
@@ -87,13 +88,7 @@ func (w *worker) tellHeld(m stream.Message) {
 // caller answered.
 func (w *worker) respond(ctx context.Context, m stream.Message) stream.Message {
 	if m.Name == registry.MessageRetire {
-		w.retire.Do(func() { close(w.retired) })
-		select {
-		case <-w.drained:
-			return stream.Message{Name: registry.MessageOK}
-		case <-ctx.Done():
-			return stream.Message{Name: registry.MessageRetry}
-		}
+		return w.retireRequest(ctx, m)
 	}
 	if m.Name == registry.MessageAnswer {
 		return w.asks.hear(m.Payload)
@@ -112,6 +107,24 @@ func (w *worker) respond(ctx context.Context, m stream.Message) stream.Message {
 		return stream.Message{Name: registry.MessageRetry}
 	}
 	return stream.Message{Name: registry.MessagePong, Payload: payload}
+}
+
+// retireRequest ends the worker when a registry asks for it, and answers when it
+// has.
+func (w *worker) retireRequest(ctx context.Context, m stream.Message) stream.Message {
+	var asked registry.Retire
+	token := w.token.Load()
+	if json.Unmarshal(m.Payload, &asked) != nil || token == nil || subtle.ConstantTimeCompare([]byte(asked.Token), []byte(*token)) == 0 {
+		w.log.Warn("somebody who is not the registry that admitted the worker asks it to end")
+		return stream.Message{Name: registry.MessageRetry}
+	}
+	w.retire.Do(func() { close(w.retired) })
+	select {
+	case <-w.drained:
+		return stream.Message{Name: registry.MessageOK}
+	case <-ctx.Done():
+		return stream.Message{Name: registry.MessageRetry}
+	}
 }
 
 // maxPongs bounds the calls of Options.Pong that have not returned: those of many
@@ -231,6 +244,9 @@ func (w *worker) announce(ctx context.Context) (registry.Admission, error) {
 	if silence := time.Duration(out.SilenceMS) * time.Millisecond; silence > 0 {
 		w.silence.Store(int64(silence))
 	}
+	if out.Token != "" {
+		w.token.Store(&out.Token)
+	}
 	return out, nil
 }
 
@@ -302,11 +318,26 @@ func (w *worker) patience() time.Duration {
 func (w *worker) leave() {
 	ctx, cancel := w.brief()
 	defer cancel()
-	payload, err := registry.Encode(registry.Announcement{Toolset: w.toolset, Instance: w.instance})
-	if err == nil {
-		_, err = w.client.Request(ctx, registry.AnnounceSubject(w.opts.Namespace), stream.Message{Name: registry.MessageLeave, Payload: payload})
-	}
+	err := w.sayGoodbye(ctx)
 	if err != nil && !errors.Is(err, stream.ErrNoResponder) {
 		w.log.Warn("the registry cannot be told that the worker ends", "error", err)
 	}
+}
+
+func (w *worker) sayGoodbye(ctx context.Context) error {
+	a := &registry.Announcement{Toolset: w.toolset, Instance: w.instance, Leaving: true}
+	if len(w.opts.Key) > 0 {
+		if err := a.Sign(w.opts.Key); err != nil {
+			return err
+		}
+	}
+	payload, err := registry.Encode(a)
+	if err != nil {
+		return err
+	}
+	answer, err := w.client.Request(ctx, registry.AnnounceSubject(w.opts.Namespace), stream.Message{Name: registry.MessageLeave, Payload: payload})
+	if err == nil && answer.Name != registry.MessageOK {
+		return errors.New("it refuses the goodbye")
+	}
+	return err
 }

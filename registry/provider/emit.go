@@ -31,7 +31,16 @@ func OutputDelta(ctx context.Context, output, delta string) error {
 	if !ok {
 		return ErrNoCall
 	}
-	return e.send(ctx, registry.OutputDeltaEventKey, registry.OutputDeltaMessage{ToolUseID: e.msg.ToolUseID, Stream: output, Delta: delta})
+	return e.send(ctx, registry.OutputDeltaEventKey, registry.OutputDeltaMessage{ToolUseID: e.msg.ToolUseID, Stream: output, Delta: delta,
+		Token: e.token()})
+}
+
+// token is that of the call's route, or empty.
+func (e *emitter) token() string {
+	if e.msg.Route == nil {
+		return ""
+	}
+	return e.msg.Route.Token
 }
 
 func (e *emitter) count() int { return int(e.sent.Load()) }
@@ -62,10 +71,11 @@ var _ tools.BatchPeer = peer{}
 // Progress implements tools.Peer.
 func (p peer) Progress(ctx context.Context, n tools.ProgressNote) error {
 	return p.out.send(ctx, registry.ProgressEventKey, registry.ProgressMessage{ToolUseID: p.out.msg.ToolUseID, Progress: n.Progress, Total: n.Total,
-		Message: n.Message, Raw: n.Raw})
+		Message: n.Message, Raw: n.Raw, Token: p.out.token()})
 }
 
 // Log implements tools.Peer.
 func (p peer) Log(ctx context.Context, l tools.LogNote) error {
-	return p.out.send(ctx, registry.LogEventKey, registry.LogMessage{ToolUseID: p.out.msg.ToolUseID, Level: l.Level, Logger: l.Logger, Data: l.Data, Raw: l.Raw})
+	return p.out.send(ctx, registry.LogEventKey, registry.LogMessage{ToolUseID: p.out.msg.ToolUseID, Level: l.Level, Logger: l.Logger, Data: l.Data, Raw: l.Raw,
+		Token: p.out.token()})
 }

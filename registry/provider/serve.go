@@ -61,6 +61,7 @@ type worker struct {
 	pace     atomic.Int64 // how long a call takes, smoothed, in nanoseconds
 	served   atomic.Uint64
 	failed   atomic.Uint64
+	token    atomic.Pointer[string] // of the registry's admission
 	asks     asks
 	aside    aside
 	lanes    lanes

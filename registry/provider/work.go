@@ -353,11 +353,16 @@ func (w *worker) fault(j *job, err error) *registry.ToolError {
 func (w *worker) wasCancelled(j *job) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	_, gone := w.cancelled[j.key]
-	if !gone {
-		_, gone = w.cancelled[tokenKey(j.msg.ToolUseID, "")] // whoever asked for it
-	}
+	_, gone := w.cancelled[j.cancelKey()]
 	return gone
+}
+
+// cancelKey is what a Cancel of the call names.
+func (j *job) cancelKey() string {
+	if j.msg.Route == nil {
+		return tokenKey(j.msg.ToolUseID, "")
+	}
+	return tokenKey(j.msg.ToolUseID, j.msg.Route.Token)
 }
 
 const (
@@ -380,9 +385,10 @@ func (w *worker) drop(c *registry.Cancel) {
 			}
 		}
 	}
-	w.cancelled[tokenKey(c.ToolUseID, c.Token)] = now + int64(cancelledFor/time.Second)
+	key := tokenKey(c.ToolUseID, c.Token)
+	w.cancelled[key] = now + int64(cancelledFor/time.Second)
 	for _, j := range w.held {
-		if j.msg.ToolUseID == c.ToolUseID && (c.Token == "" || j.key == tokenKey(c.ToolUseID, c.Token)) {
+		if j.cancelKey() == key {
 			j.cancel()
 		}
 	}
