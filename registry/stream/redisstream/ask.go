@@ -67,9 +67,6 @@ func (c *Client) Request(ctx context.Context, subject string, m stream.Message) 
 // ask sends a question to one who responds, and waits for the answer. heard is false when nobody listens there any more.
 func (a *asks) ask(ctx context.Context, channel string, question frame, answer <-chan stream.Message) (got stream.Message, heard bool, err error) {
 	posts := a.client.posts
-	if posts.down.Load() {
-		return got, false, stream.ErrUnavailable
-	}
 	failed := make(chan error, 1)
 	command := publication(channel, question)
 	command.failed = func(err error) { failed <- err }
@@ -99,8 +96,12 @@ func (a *asks) open(ctx context.Context) error {
 	if a.inbox != nil {
 		return nil
 	}
+	// Where there is no connection this says so at once.
+	if _, err := a.client.posts.do(ctx, &command{args: []any{"PING"}}); err != nil {
+		return refusal(err)
+	}
 	inbox := &ear{name: a.client.channels.inbox(a.client.id), hear: a.hear}
-	if err := a.client.hub.listen(ctx, inbox); err != nil {
+	if err := a.client.hub.listenNow(ctx, inbox); err != nil {
 		return err
 	}
 	a.inbox = inbox
@@ -140,9 +141,6 @@ func (a *asks) remove(number string) {
 func (a *asks) choose(ctx context.Context, subject string) (string, error) {
 	if channel, ok := a.choice(subject); ok {
 		return channel, nil
-	}
-	if a.client.posts.down.Load() {
-		return "", stream.ErrUnavailable
 	}
 	value, err := a.client.posts.do(ctx, &command{args: []any{"PUBSUB", "CHANNELS", a.client.channels.responders(subject)}})
 	if err != nil {

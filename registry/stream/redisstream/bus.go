@@ -27,15 +27,12 @@ func (c *Client) checkSubject(subject string, m stream.Message) error {
 // publish has a message sent, and does not wait for Redis to say so. One that cannot be sent is lost, as the bus may lose
 // any message.
 func (c *Client) publish(ctx context.Context, channel string, f frame) error {
-	if c.posts.down.Load() {
-		return stream.ErrUnavailable
-	}
 	command := publication(channel, f)
 	command.until = time.Now().Add(busTime)
 	return c.posts.post(ctx, command)
 }
 
-// busTime bounds how long a message of the bus waits for a connection.
+// busTime bounds how long a message of the bus waits to be sent.
 const busTime = 5 * time.Second
 
 func publication(channel string, f frame) *command {

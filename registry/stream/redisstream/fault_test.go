@@ -288,6 +288,33 @@ func TestServerIsAway(t *testing.T) {
 	b.call(t)
 }
 
+// Whoever does not wait for a connection is told that there is none, also when the server went away while they were on
+// their way.
+func TestServerGoesAwayUnderQuestions(t *testing.T) {
+	server := peertest.StartRedis(t, nil)
+	client := dial(t, server)
+	defer client.Close()
+	const asking = 200
+	told := make(chan error, asking)
+	for range asking {
+		go func() {
+			for {
+				_, err := client.Request(t.Context(), "nobody", stream.Message{Name: "m"})
+				if !errors.Is(err, stream.ErrNoResponder) {
+					told <- err
+					return
+				}
+			}
+		}()
+	}
+	server.Kill()
+	for range asking {
+		if err := peertest.Receive(t, told); !errors.Is(err, stream.ErrUnavailable) {
+			t.Errorf("Request without a server = %v", err)
+		}
+	}
+}
+
 // A server that does not answer for a while delays what waits, and loses nothing.
 func TestServerIsSlow(t *testing.T) {
 	server := peertest.StartRedis(t, nil)

@@ -23,6 +23,7 @@ type hub struct {
 	channels map[string]*channel
 	orders   []order       // for Redis, in the order in which it is to confirm them
 	news     chan struct{} // has room for one: there are orders
+	broken   chan struct{} // closed and made anew when the connection broke or there is still none
 	running  sync.WaitGroup
 	runs     bool
 }
@@ -48,7 +49,7 @@ type ear struct {
 }
 
 func newHub(ctx context.Context, client *redis.Client, log *slog.Logger) *hub {
-	return &hub{ctx: ctx, log: log, sub: client.Subscribe(ctx), channels: map[string]*channel{}, news: make(chan struct{}, 1)}
+	return &hub{ctx: ctx, log: log, sub: client.Subscribe(ctx), channels: map[string]*channel{}, news: make(chan struct{}, 1), broken: make(chan struct{})}
 }
 
 // listen lets an ear hear, and returns when it misses nothing from then on.
@@ -56,6 +57,25 @@ func (h *hub) listen(ctx context.Context, e *ear) error {
 	select {
 	case <-h.add(e):
 		return nil
+	case <-ctx.Done():
+		h.remove(e)
+		return unavailable(ctx.Err())
+	case <-h.ctx.Done():
+		return stream.ErrClosed
+	}
+}
+
+// listenNow is listen that does not wait for a connection where there is none.
+func (h *hub) listenNow(ctx context.Context, e *ear) error {
+	h.mu.Lock()
+	broken := h.broken
+	h.mu.Unlock()
+	select {
+	case <-h.add(e):
+		return nil
+	case <-broken:
+		h.remove(e)
+		return stream.ErrUnavailable
 	case <-ctx.Done():
 		h.remove(e)
 		return unavailable(ctx.Err())
@@ -214,6 +234,8 @@ func (h *hub) confirm(name string) {
 func (h *hub) lose() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	close(h.broken)
+	h.broken = make(chan struct{})
 	for name, c := range h.channels {
 		var waits []chan struct{}
 		for _, signal := range c.signals {

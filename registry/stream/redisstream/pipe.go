@@ -140,8 +140,11 @@ func (p *pipe) post(ctx context.Context, c *command) error {
 func (p *pipe) enqueue(c *command) (room <-chan struct{}, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.closed {
+	switch {
+	case p.closed:
 		return nil, stream.ErrClosed
+	case p.down.Load() && !c.waits:
+		return nil, stream.ErrUnavailable
 	}
 	if len(p.queue) > 0 && (len(p.queue) >= queueCommands || p.bytes+c.size > queueBytes) {
 		return p.room, nil
@@ -194,6 +197,7 @@ func (p *pipe) run() {
 
 // reconnect returns true when Redis answers again, and false when the client's time is over.
 func (p *pipe) reconnect() bool {
+	p.refuse()
 	var pause backoff
 	for pause.wait(p.ctx) {
 		if judge(p.client.Ping(p.ctx).Err()) == answered {
@@ -202,6 +206,26 @@ func (p *pipe) reconnect() bool {
 		}
 	}
 	return false
+}
+
+// refuse settles what came before it was known that there is no connection, and does not wait for one.
+func (p *pipe) refuse() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	kept := p.queue[:0]
+	p.bytes = 0
+	for _, c := range p.queue {
+		if !c.waits {
+			c.settle(nil, stream.ErrUnavailable)
+			continue
+		}
+		kept = append(kept, c)
+		p.bytes += c.size
+	}
+	clear(p.queue[len(kept):])
+	p.queue = kept
+	close(p.room)
+	p.room = make(chan struct{})
 }
 
 // take removes from the queue what goes out next. open is false when the pipe is closed and nothing waits.
