@@ -79,7 +79,7 @@ var imports = map[string][]string{
 	"gateway/demo":             {"gateway", "tools", "tools/builtin", "tools/inproc"},
 	"cmd/toolcrib":             {"gateway", "gateway/demo", "adapter", "artifacts", "identity", "events", "tools", "tools/inproc", "mcpserver", "api", "internal/mcpwire", "internal/rawjson", "registry", "registry/provider", "registry/stream", "registry/stream/connect"},
 	"internal/oauthtest":       nil,
-	"internal/peertest":        {"internal/mainpkg"},
+	"internal/peertest":        {"internal/mainpkg", "internal/disk"},
 	"tools/toolstest":          ground,
 
 	"registry/stream/natsstream":  {"registry/stream", "internal/crew"},

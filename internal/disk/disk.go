@@ -1,4 +1,4 @@
-// Package disk tells why something cannot be written.
+// Package disk tells why something cannot be written, and how much can be.
 package disk
 
 import (

@@ -4,6 +4,8 @@ import (
 	"os"
 	"syscall"
 	"testing"
+
+	"github.com/toolcrib/toolcrib/internal/disk"
 )
 
 // memoryFiles is where Linux keeps files that are in memory.
@@ -14,7 +16,7 @@ const memoryFiles = "/dev/shm"
 func Roomy(t testing.TB) string {
 	t.Helper()
 	base := ""
-	if free(memoryFiles) > free(os.TempDir()) {
+	if _, err := os.Stat(memoryFiles); err == nil && disk.Free(memoryFiles) > disk.Free(os.TempDir()) {
 		base = memoryFiles
 	}
 	dir, err := os.MkdirTemp(base, "toolcrib-test-")
@@ -29,11 +31,18 @@ func Roomy(t testing.TB) string {
 	return dir
 }
 
-// free is how many bytes a file system has left for this user, or zero where there is none.
-func free(dir string) uint64 {
-	var fs syscall.Statfs_t
-	if syscall.Statfs(dir, &fs) != nil {
-		return 0
+// SmallDisk mounts a file system of some size, such as "60m", and returns where. Where that is not allowed the test is
+// skipped.
+func SmallDisk(t testing.TB, size string) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
+		t.Skipf("a file system of its own cannot be mounted here: %v", err)
 	}
-	return fs.Bavail * uint64(fs.Bsize)
+	t.Cleanup(func() {
+		if err := syscall.Unmount(dir, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }

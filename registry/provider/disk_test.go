@@ -7,9 +7,9 @@ import (
 	"log/slog"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"testing"
 
+	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/registry/provider"
 	"github.com/toolcrib/toolcrib/registry/stream/natsserver"
 	"github.com/toolcrib/toolcrib/store/sqlstore"
@@ -19,15 +19,7 @@ import (
 // TestDiskOfTheServerIsNearlyFull: callers and the log are told that the server has
 // no room, which is something else than a queue that is full.
 func TestDiskOfTheServerIsNearlyFull(t *testing.T) {
-	disk := t.TempDir()
-	if err := syscall.Mount("tmpfs", disk, "tmpfs", 0, "size=60m"); err != nil {
-		t.Skipf("a file system of its own cannot be mounted here: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(disk, 0); err != nil {
-			t.Error(err)
-		}
-	})
+	disk := peertest.SmallDisk(t, "60m")
 	c := &crib{t: t}
 	var err error
 	if c.server, err = natsserver.Start(filepath.Join(disk, "streams"), nil); err != nil {

@@ -156,12 +156,12 @@ func (w *worker) follow(at lane) {
 	if group == nil {
 		return
 	}
-	go func() {
+	w.tasks.Go(func() {
 		for ; group != nil; group = w.lanes.next(at, room) {
 			w.askGroup(at, group)
 			w.gather(at)
 		}
-	}()
+	})
 }
 
 // gather lets those go first who are about to ask too. Where the processor is idle

@@ -11,25 +11,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/registry/stream"
 	"github.com/toolcrib/toolcrib/registry/stream/natsserver"
 	"github.com/toolcrib/toolcrib/registry/stream/natsstream"
 )
-
-// smallDisk mounts a file system of some size.
-func smallDisk(t *testing.T, size string) string {
-	t.Helper()
-	dir := t.TempDir()
-	if err := syscall.Mount("tmpfs", dir, "tmpfs", 0, "size="+size); err != nil {
-		t.Skipf("a file system of its own cannot be mounted here: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := syscall.Unmount(dir, 0); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
 
 // fill writes a file until the disk has no room for more, or for less than leave.
 func fill(t *testing.T, name string, leave uint64) {
@@ -55,7 +41,7 @@ func fill(t *testing.T, name string, leave uint64) {
 }
 
 func TestNearlyFullDiskIsSaid(t *testing.T) {
-	disk := smallDisk(t, "100m")
+	disk := peertest.SmallDisk(t, "100m")
 	s := start(t, filepath.Join(disk, "streams"), nil)
 	q := open(t, s, "toolset:a:requests")
 	if _, err := q.Add(within(t, time.Minute), "call", nil); err != nil {
@@ -78,7 +64,7 @@ func TestNearlyFullDiskIsSaid(t *testing.T) {
 // is room again, with all that was confirmed.
 func TestFullDiskIsOutlived(t *testing.T) {
 	const count = 20
-	disk := smallDisk(t, "150m")
+	disk := peertest.SmallDisk(t, "150m")
 	s := start(t, filepath.Join(disk, "streams"), nil)
 	q := open(t, s, "toolset:a:requests")
 	for range count {

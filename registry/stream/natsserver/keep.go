@@ -62,7 +62,7 @@ func (k *keeper) Room() error {
 	if k.failed.Load() {
 		return fmt.Errorf("%w: a write failed, and the store is being opened again", stream.ErrUnavailable)
 	}
-	if left := free(k.dir); left < reserve {
+	if left := disk.Free(k.dir); left < reserve {
 		return fmt.Errorf("%w: the disk has %d MiB left, and %d are kept free", stream.ErrNoRoom, left>>20, reserve>>20)
 	}
 	return nil
@@ -102,7 +102,7 @@ func (k *keeper) mend(ctx context.Context) {
 			return
 		case <-time.After(retryOpening):
 		}
-		if free(k.dir) < reserve {
+		if disk.Free(k.dir) < reserve {
 			continue
 		}
 		if err := k.reopen(); err != nil && err.Error() != said {

@@ -53,23 +53,17 @@ func newHub(ctx context.Context, client *redis.Client, log *slog.Logger) *hub {
 }
 
 // listen lets an ear hear, and returns when it misses nothing from then on.
-func (h *hub) listen(ctx context.Context, e *ear) error {
-	select {
-	case <-h.add(e):
-		return nil
-	case <-ctx.Done():
-		h.remove(e)
-		return unavailable(ctx.Err())
-	case <-h.ctx.Done():
-		return stream.ErrClosed
-	}
-}
+func (h *hub) listen(ctx context.Context, e *ear) error { return h.listenUnless(ctx, e, nil) }
 
 // listenNow is listen that does not wait for a connection where there is none.
 func (h *hub) listenNow(ctx context.Context, e *ear) error {
 	h.mu.Lock()
 	broken := h.broken
 	h.mu.Unlock()
+	return h.listenUnless(ctx, e, broken)
+}
+
+func (h *hub) listenUnless(ctx context.Context, e *ear, broken <-chan struct{}) error {
 	select {
 	case <-h.add(e):
 		return nil

@@ -216,7 +216,7 @@ func (p *pipe) refuse() {
 	p.bytes = 0
 	for _, c := range p.queue {
 		if !c.waits {
-			c.settle(nil, stream.ErrUnavailable)
+			p.settle(c, nil, stream.ErrUnavailable)
 			continue
 		}
 		kept = append(kept, c)
@@ -239,7 +239,7 @@ func (p *pipe) take() (batch []*command, open bool) {
 	}
 	for _, c := range p.queue[:n] {
 		if c.expired() {
-			c.settle(nil, unavailable(errWaited))
+			p.settle(c, nil, unavailable(errWaited))
 			continue
 		}
 		batch = append(batch, c)
@@ -303,14 +303,19 @@ func (p *pipe) send(batch []*command) {
 			later = append(later, c)
 			continue
 		}
-		if err != nil && !c.until.IsZero() {
-			p.log.Warn("Redis did not carry out what nobody waits for", "command", c.args[0], "err", err)
-		}
-		c.settle(value, err)
+		p.settle(c, value, err)
 	}
 	if len(later) > 0 {
 		p.putBack(later)
 	}
+}
+
+// settle settles a command, and tells of what nobody waits for when it was not carried out.
+func (p *pipe) settle(c *command, value any, err error) {
+	if err != nil && !c.until.IsZero() {
+		p.log.Warn("Redis did not carry out what nobody waits for", "command", c.args[0], "err", err)
+	}
+	c.settle(value, err)
 }
 
 // answerOf is what became of one command. Each has an error of its own, but those of a pipeline for which there was no

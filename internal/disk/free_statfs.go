@@ -1,15 +1,15 @@
 //go:build darwin || freebsd || linux
 
-package natsserver
+package disk
 
 import (
 	"math"
 	"syscall"
 )
 
-// free returns how many bytes may still be written to the file system that holds a
+// Free returns how many bytes may still be written to the file system that holds a
 // folder. When it cannot tell, there is room.
-func free(dir string) uint64 {
+func Free(dir string) uint64 {
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(dir, &stat); err != nil {
 		return math.MaxUint64
