@@ -19,6 +19,7 @@ import (
 	"github.com/toolcrib/toolcrib/registry/provider"
 	"github.com/toolcrib/toolcrib/registry/stream/natsserver"
 	"github.com/toolcrib/toolcrib/registry/stream/natsstream"
+	"github.com/toolcrib/toolcrib/store"
 	"github.com/toolcrib/toolcrib/store/sqlstore"
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -72,14 +73,14 @@ func gateway() (err error) {
 }
 
 // startGateway starts a gateway process on the crib's server and a store.
-func (c *crib) startGateway(store string) (*exec.Cmd, *bufio.Scanner) {
+func (c *crib) startGateway(file string) (*exec.Cmd, *bufio.Scanner) {
 	c.t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), envURL+"="+c.server.URL(), envToken+"="+c.server.Token(), envStore+"="+store)
+	cmd.Env = append(os.Environ(), envURL+"="+c.server.URL(), envToken+"="+c.server.Token(), envStore+"="+file)
 	cmd.Stderr = os.Stderr
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -90,6 +91,25 @@ func (c *crib) startGateway(store string) (*exec.Cmd, *bufio.Scanner) {
 	}
 	c.t.Cleanup(func() { kill(cmd) })
 	return cmd, bufio.NewScanner(out)
+}
+
+// stop stops a gateway process between two of its writes, as a process that is stopped
+// while it writes to a file of SQLite keeps all others from writing to it.
+func (c *crib) stop(cmd *exec.Cmd, file string) {
+	c.t.Helper()
+	probe, err := sqlstore.Open(c.t.Context(), file, &sqlstore.Options{BusyTimeout: 100 * time.Millisecond})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	defer func() { c.check(probe.Close()) }()
+	await(c.t, "a gateway is stopped that writes nothing", func() bool {
+		c.check(cmd.Process.Signal(syscall.SIGSTOP))
+		_, err := probe.Append(c.t.Context(), store.Key{Collection: "test", Owner: store.Global(), Name: "probe"}, []byte("x"))
+		if err != nil {
+			c.check(cmd.Process.Signal(syscall.SIGCONT))
+		}
+		return err == nil
+	})
 }
 
 // TestGatewayIsStopped: the calls of a gateway whose process is stopped keep no place
@@ -126,9 +146,7 @@ func TestGatewayIsStopped(t *testing.T) {
 		state := c.reg.Toolsets()[0]
 		return state.Workers[0].Queued == writes && state.Outstanding >= 2
 	})
-	rest := time.NewTimer(time.Second) // in which it writes nothing any more
-	<-rest.C
-	c.check(stopped.Process.Signal(syscall.SIGSTOP))
+	c.stop(stopped, file)
 	close(busy)
 	for range 2 {
 		if o := <-reads; o.err != nil {
