@@ -338,27 +338,37 @@ func TestQueuedWhileNoWorker(t *testing.T) {
 	const n = 3000
 	var ran atomic.Int64
 	var reads sync.Map
-	out := make(chan error, n)
+	type outcome struct {
+		short bool // whose caller does not wait
+		err   error
+	}
+	out := make(chan outcome, n)
 	ctx := registry.Wait(caller(t))
 	for i := range n {
 		tool := []string{"demo.read", "demo.write"}[i%2]
-		limit := ctx
-		if i%10 == 0 { // these do not wait so long
+		limit, short := ctx, i%10 == 0
+		if short {
 			var cancel context.CancelFunc
 			limit, cancel = context.WithTimeout(ctx, time.Millisecond)
 			defer cancel()
 		}
 		go func() {
 			_, err := c.call(limit, tool, fmt.Sprintf(`{"n":%d}`, i))
-			out <- err
+			out <- outcome{short, err}
 		}()
 	}
 	expired, refused, answered := 0, 0, 0
-	for range n / 10 {
-		if err := <-out; err == nil {
+	for expired < n/10 {
+		switch o := <-out; {
+		case o.err == nil:
 			t.Fatal("a call ran without a worker")
+		case o.short:
+			expired++
+		case errors.Is(o.err, tools.ErrOverloaded):
+			refused++
+		default:
+			t.Fatal(o.err)
 		}
-		expired++
 	}
 	c.serve("demo", serving(func(_ context.Context, m registry.ToolCallMessage) (registry.ToolResultMessage, error) {
 		// A call that only reads may be sent again while it runs; its caller gets one answer.
@@ -367,14 +377,14 @@ func TestQueuedWhileNoWorker(t *testing.T) {
 		}
 		return registry.ToolResultMessage{ResultJSON: m.Payload}, nil
 	}), provider.Options{})
-	for range n - n/10 {
-		switch err := <-out; {
-		case err == nil:
+	for expired+refused+answered < n {
+		switch o := <-out; {
+		case o.err == nil:
 			answered++
-		case errors.Is(err, tools.ErrOverloaded):
+		case errors.Is(o.err, tools.ErrOverloaded):
 			refused++
 		default:
-			t.Fatal(err)
+			t.Fatal(o.err)
 		}
 	}
 	if int(ran.Load()) != answered || answered == 0 {
