@@ -110,10 +110,10 @@ func (l *Log) status(ctx context.Context, k kept) (flow.RunStatus, error) {
 	}
 	l.mu.Lock()
 	here := l.live[k.ID]
-	own := k.Keeper == l.lease.Holder
+	own, begins := k.Keeper == l.lease.Holder, l.begins[k.ID]
 	l.mu.Unlock()
 	switch {
-	case here != nil && here.lease.Holder == k.Keeper:
+	case here != nil && here.lease.Holder == k.Keeper, own && begins:
 		return flow.RunRunning, nil
 	case own:
 		return flow.RunInterrupted, nil

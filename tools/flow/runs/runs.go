@@ -70,6 +70,7 @@ type Log struct {
 	mu      sync.Mutex  // guards what follows
 	lease   store.Lease // of this process; zero before the first run, and once it is lost
 	live    map[string]*live
+	begins  map[string]bool // runs that begin; true while the record may say so already
 	dead    map[string]bool // processes that are known to have ended
 	ended   int
 	closing bool
@@ -92,7 +93,7 @@ func New(st Store, opts *Options) *Log {
 	}
 	return &Log{
 		st: st, keep: cmp.Or(opts.Keep, DefaultKeep), most: cmp.Or(opts.Most, DefaultMost), ttl: cmp.Or(opts.Lease, DefaultLease),
-		log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), live: map[string]*live{}, dead: map[string]bool{},
+		log: cmp.Or(opts.Logger, slog.New(slog.DiscardHandler)), live: map[string]*live{}, begins: map[string]bool{}, dead: map[string]bool{},
 	}
 }
 
@@ -171,9 +172,14 @@ func (l *Log) Begin(ctx context.Context, r flow.Run) error {
 	if err != nil {
 		return err
 	}
+	if !l.beginning(r.ID) {
+		return fmt.Errorf("runs: %w", goesOn(r.ID))
+	}
+	defer l.began(r.ID)
 	who := ownerOf(r.Identity.Identity)
 	began := r.Began
 	err = store.Retry(ctx, func() error {
+		l.writing(r.ID, false)
 		old, revision, err := l.read(ctx, who, r.ID)
 		if err != nil && !errors.Is(err, flow.ErrRunNotFound) {
 			return err
@@ -187,6 +193,7 @@ func (l *Log) Begin(ctx context.Context, r flow.Run) error {
 			}
 			began = old.Began
 		}
+		l.writing(r.ID, true)
 		return l.write(ctx, who, lease, began, revision, kept{ID: r.ID, Flow: r.Flow, Digest: r.Digest, Parent: r.Parent,
 			Session: r.Identity.SessionID, RunID: r.Identity.RunID, Began: began, Status: flow.RunRunning, Keeper: lease.Holder}, r.Inputs)
 	})
@@ -198,6 +205,32 @@ func (l *Log) Begin(ctx context.Context, r flow.Run) error {
 	l.live[r.ID] = &live{owner: who, lease: lease, began: began, cancel: r.Cancel}
 	return nil
 }
+
+// beginning reports whether a run may begin in this process: nobody else here begins
+// it. Until began, whoever reads its record finds it running, also before it is live.
+func (l *Log) beginning(id string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, other := l.begins[id]; other {
+		return false
+	}
+	l.begins[id] = false
+	return true
+}
+
+func (l *Log) writing(id string, now bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.begins[id] = now
+}
+
+func (l *Log) began(id string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.begins, id)
+}
+
+func goesOn(id string) error { return fmt.Errorf("%w: %q goes on already", flow.ErrNotResumable, id) }
 
 // write puts the record of a run that begins, and its inputs.
 func (l *Log) write(ctx context.Context, who store.Owner, lease store.Lease, began time.Time, revision store.Revision, k kept, inputs json.RawMessage) error {
@@ -223,7 +256,7 @@ func (l *Log) free(ctx context.Context, k kept) error {
 	case err != nil:
 		return err
 	case status == flow.RunRunning:
-		return fmt.Errorf("%w: %q goes on already", flow.ErrNotResumable, k.ID)
+		return goesOn(k.ID)
 	case status == flow.RunDone:
 		return fmt.Errorf("%w: %q came to its end", flow.ErrNotResumable, k.ID)
 	}
@@ -278,7 +311,6 @@ func (l *Log) Node(ctx context.Context, runID string, n flow.NodeRecord) error {
 func (l *Log) End(ctx context.Context, runID string, ended error) error {
 	l.mu.Lock()
 	run := l.live[runID]
-	delete(l.live, runID)
 	status := flow.StatusOf(ended)
 	if l.closing && status == flow.RunCanceled && !errors.Is(ended, flow.ErrCanceled) {
 		status = flow.RunInterrupted
@@ -289,6 +321,7 @@ func (l *Log) End(ctx context.Context, runID string, ended error) error {
 	if run == nil {
 		return notFound(runID)
 	}
+	defer l.over(runID, run) // not before its record says so, as it could be resumed in between
 	err := l.change(ctx, run.owner, runID, []store.Lease{run.lease}, func(k *kept) bool {
 		k.Status, k.Ended = status, time.Now()
 		if ended != nil {
@@ -300,6 +333,15 @@ func (l *Log) End(ctx context.Context, runID string, ended error) error {
 		l.trim(ctx, run.owner)
 	}
 	return err
+}
+
+// over forgets a run that ended, but not one that was resumed since.
+func (l *Log) over(id string, run *live) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.live[id] == run {
+		delete(l.live, id)
+	}
 }
 
 // maxError bounds what is kept of an error, in bytes.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -242,5 +243,69 @@ func TestOneResumes(t *testing.T) {
 	close(release)
 	if err := <-results; err != nil {
 		t.Errorf("got %v", err)
+	}
+}
+
+// slow is a store that stops once at a batch that changes the record of a run.
+type slow struct {
+	*sqlstore.DB
+	ends          bool // at the second such batch, before it is written, and else after the first
+	seen          atomic.Int64
+	stopped, goOn chan struct{}
+}
+
+func (s *slow) Apply(ctx context.Context, b store.Batch) ([]store.Revision, error) {
+	if len(b.Writes) == 0 || b.Writes[0].Key.Collection != "flow.runs" {
+		return s.DB.Apply(ctx, b)
+	}
+	n := s.seen.Add(1)
+	if s.ends && n == 2 {
+		s.stop()
+	}
+	revisions, err := s.DB.Apply(ctx, b)
+	if !s.ends && n == 1 {
+		s.stop()
+	}
+	return revisions, err
+}
+
+func (s *slow) stop() {
+	close(s.stopped)
+	<-s.goOn
+}
+
+// A run is resumed by nobody else while its process is about to know that it began,
+// or to record that it ended.
+func TestOneResumesAtTheEdges(t *testing.T) {
+	for name, ends := range map[string]bool{"it begins": false, "it ends": true} {
+		t.Run(name, func(t *testing.T) {
+			before, db := open(t, filepath.Join(t.TempDir(), "runs.db"), nil)
+			if _, err := compose(t, before, func(context.Context) (string, error) { return "", errors.New("no luck") }).Run(ada(t.Context()), nil); err == nil {
+				t.Fatal("the run did not fail")
+			}
+			id := latest(t, before).ID
+			late := &slow{DB: db, ends: ends, stopped: make(chan struct{}), goOn: make(chan struct{})}
+			log := runs.New(late, nil)
+			defer func() {
+				if err := log.Close(context.Background()); err != nil {
+					t.Error(err)
+				}
+			}()
+			var ran atomic.Int64
+			f := compose(t, log, func(context.Context) (string, error) { ran.Add(1); return "x", nil })
+			first := make(chan error, 1)
+			go func() { _, err := f.Resume(ada(t.Context()), id); first <- err }()
+			<-late.stopped
+			if got := latest(t, log).Status; got != flow.RunRunning {
+				t.Errorf("it is %s while %s", got, name)
+			}
+			if _, err := f.Resume(ada(t.Context()), id); !errors.Is(err, flow.ErrNotResumable) {
+				t.Errorf("resumed beside another: %v", err)
+			}
+			close(late.goOn)
+			if err := <-first; err != nil || ran.Load() != 1 {
+				t.Errorf("got %v, and the step ran %d times", err, ran.Load())
+			}
+		})
 	}
 }
