@@ -25,6 +25,9 @@ type call struct {
 	again   bool // its id is the same whenever its caller asks for it
 	// deadline is until when its caller here waits.
 	deadline time.Time
+	// message is what this process sends, or has sent, to ask for it; nil for one of
+	// which it knows from the store alone.
+	message *ToolCallMessage
 	// recorded says that the store keeps it, and only then is rec kept up.
 	recorded bool
 
@@ -63,13 +66,12 @@ type call struct {
 const storeTime = 30 * time.Second
 
 func newCall(id string, rec record, key store.Key) *call {
-	c := &call{id: id, toolset: rec.Toolset, tool: rec.Tool, deadline: rec.Deadline, key: key, rec: rec, done: make(chan struct{}), notes: notes{come: make(chan struct{}, 1)},
-		heard: make(chan struct{}, 1), refused: make(chan struct{}), rev: store.Absent}
+	c := &call{id: id, toolset: rec.Toolset, tool: rec.Tool, deadline: rec.Deadline, message: rec.Message, key: key, rec: rec, done: make(chan struct{}),
+		notes: notes{come: make(chan struct{}, 1)}, heard: make(chan struct{}, 1), refused: make(chan struct{}), rev: store.Absent}
 	c.proof.Store(&rec.Token)
-	if m := rec.Message; m != nil && m.Meta != nil {
-		c.callID = m.Meta.ToolCallID
-		c.who = identity.Quadruple{Identity: identity.Identity{TenantID: m.Meta.TenantID, UserID: m.Meta.UserID, SessionID: m.Meta.SessionID},
-			RunID: m.Meta.RunID}
+	if m := rec.meta(); m != nil {
+		c.callID = m.ToolCallID
+		c.who = identity.Quadruple{Identity: identity.Identity{TenantID: m.TenantID, UserID: m.UserID, SessionID: m.SessionID}, RunID: m.RunID}
 	}
 	return c
 }
@@ -186,8 +188,7 @@ func (c *call) reload(ctx context.Context, l *ledger) error {
 	}
 	if rec == nil {
 		expired := c.rec
-		expired.State, expired.Message = stateDone, nil
-		expired.Result = failed(c.id, &ToolError{Code: CodeOutcomeUnknown, OutcomeUnknown: true, Message: "the record of the call has expired"})
+		expired.done(failed(c.id, &ToolError{Code: CodeOutcomeUnknown, OutcomeUnknown: true, Message: "the record of the call has expired"}))
 		c.settled(expired, store.Absent)
 		return nil
 	}
@@ -248,7 +249,7 @@ func (c *call) finish(ctx context.Context, l *ledger, res *ToolResultMessage) er
 		if rec.State == stateDone {
 			return false
 		}
-		rec.State, rec.Message, rec.Result, rec.Finished = stateDone, nil, res, time.Now()
+		rec.done(res)
 		return true
 	})
 }
@@ -260,7 +261,7 @@ func (c *call) finishUnclaimed(ctx context.Context, l *ledger, res *ToolResultMe
 	err := c.surely(ctx, l, func(rec *record) bool {
 		unclaimed = rec.State == stateAccepted
 		if unclaimed {
-			rec.State, rec.Message, rec.Result, rec.Finished = stateDone, nil, res, time.Now()
+			rec.done(res)
 		}
 		return unclaimed
 	})
@@ -273,7 +274,7 @@ func (c *call) finishLost(ctx context.Context, l *ledger, instance string, res *
 	return c.surely(ctx, l, func(rec *record) bool {
 		lost := rec.State == stateClaimed && rec.Instance == instance
 		if lost {
-			rec.State, rec.Message, rec.Result, rec.Finished = stateDone, nil, res, time.Now()
+			rec.done(res)
 		}
 		return lost
 	})
@@ -292,12 +293,16 @@ func (c *call) claim(ctx context.Context, l *ledger, by *Claim) (v Verdict, held
 	return v, held, nil
 }
 
-// unclaim takes a call back from a worker that has not run it.
+// unclaim takes a call back from a worker that has not run it. Where only the store
+// knew of the call, the stream alone has its message from now on.
 func (c *call) unclaim(ctx context.Context, l *ledger, by *Claim) error {
 	return c.surely(ctx, l, func(rec *record) bool {
 		mine := rec.State == stateClaimed && rec.Instance == by.Instance && rec.Token == by.Token
 		if mine {
 			rec.State, rec.Instance, rec.Claimed = stateAccepted, "", time.Time{}
+			if c.message != nil {
+				rec.Message, rec.Meta = c.message, nil
+			}
 		}
 		return mine
 	})
@@ -309,9 +314,22 @@ func (r *record) give(by *Claim) (v Verdict, held string, given bool) {
 	v, held = r.verdict(by)
 	given = v == VerdictRun && r.State == stateAccepted
 	if given {
-		r.State, r.Instance, r.Claimed = stateClaimed, by.Instance, time.Now()
+		r.State, r.Instance, r.Claimed, r.Message, r.Meta = stateClaimed, by.Instance, time.Now(), nil, r.meta()
 	}
 	return v, held, given
+}
+
+// done gives the call its result.
+func (r *record) done(res *ToolResultMessage) {
+	r.State, r.Message, r.Meta, r.Result, r.Finished = stateDone, nil, nil, res, time.Now()
+}
+
+// meta says whose call it is, as long as it is open and somebody knows.
+func (r *record) meta() *ToolCallMeta {
+	if r.Message != nil {
+		return r.Message.Meta
+	}
+	return r.Meta
 }
 
 // end gives the call a result unless it has one, and reports whether it did.
@@ -323,7 +341,7 @@ func (r *record) end(res *ToolResultMessage, by *Receipt) (ended, foreign bool) 
 	}
 	kept := *res
 	kept.Receipt = nil
-	r.State, r.Message, r.Result, r.Finished = stateDone, nil, &kept, time.Now()
+	r.done(&kept)
 	return true, false
 }
 

@@ -164,7 +164,7 @@ func (r *Registry) prepare(ctx context.Context, ts *toolset, q *request) *call {
 	c := newCall(m.ToolUseID, record{Version: recordVersion, State: stateAccepted, Toolset: ts.name, Tool: q.tool,
 		Token: m.Route.Token, Accepted: now, Deadline: deadline, Message: m}, callKey(who.TenantID, m.ToolUseID))
 	c.wait, c.again, c.recorded = wait, again, r.opts.RecordAll || !q.harmless
-	if again || c.recorded {
+	if again { // no other call can have an id of its own
 		c.rec.Digest = q.digest(ts.name, in)
 	}
 	m.Route.Confirm = c.recorded

@@ -39,12 +39,15 @@ type record struct {
 	State    state     `json:"state"`
 	Toolset  string    `json:"toolset"`
 	Tool     string    `json:"tool"`
-	Digest   string    `json:"digest"` // of what is called with which arguments
+	Digest   string    `json:"digest"` // of what is called with which arguments; empty where the id is the call's own
 	Token    string    `json:"token"`
 	Accepted time.Time `json:"accepted"`
 	Deadline time.Time `json:"deadline"`
-	// Message is what is sent, as long as the call is open.
+	// Message is what is sent, as long as no worker has the call: one that was claimed
+	// is never sent again, but by the worker that gives it back.
 	Message *ToolCallMessage `json:"message,omitzero"`
+	// Meta is that of the message once a worker has the call.
+	Meta *ToolCallMeta `json:"meta,omitzero"`
 	// Instance is the worker that claimed it, and Claimed when.
 	Instance string    `json:"instance,omitzero"`
 	Claimed  time.Time `json:"claimed,omitzero"`
@@ -162,7 +165,18 @@ func callID(who *identity.Quadruple, toolset string, q *request, in *tools.Call)
 	case who.RunID != "":
 		return hashed("run", who.TenantID, who.UserID, who.SessionID, who.RunID, in.ID, fmt.Sprint(in.Attempt()))[:idBytes], true
 	}
-	return rand.Text(), false
+	return ownID(), false
+}
+
+// ownID returns an id that no other call has. Ids of calls that follow each other are
+// in that order, so that a store finds their records side by side.
+func ownID() string {
+	const digits = "0123456789abcdefghijklmnopqrstuv" // of which text sorts as numbers do
+	var at [10]byte
+	for i, ms := len(at)-1, time.Now().UnixMilli(); i >= 0; i, ms = i-1, ms>>5 {
+		at[i] = digits[ms&31]
+	}
+	return string(at[:]) + rand.Text()
 }
 
 // idBytes is the length of an id that is derived.

@@ -34,7 +34,7 @@ func memory(t testing.TB) *sqlstore.DB {
 
 func accepted(id, digest string) *call {
 	c := newCall(id, record{Version: recordVersion, State: stateAccepted, Toolset: "math", Tool: "add", Digest: digest, Token: "token",
-		Accepted: time.Now(), Deadline: time.Now().Add(time.Hour), Message: &ToolCallMessage{Type: TypeCall, ToolUseID: id, Tool: "add"}},
+		Accepted: time.Now(), Deadline: time.Now().Add(time.Hour), Message: &ToolCallMessage{Type: TypeCall, ToolUseID: id, Tool: "add", Meta: &ToolCallMeta{TenantID: "acme"}}},
 		callKey("acme", id))
 	c.recorded = true
 	return c
@@ -142,8 +142,8 @@ func (m *machine) check(t *rapid.T) {
 	if err != nil || rec == nil || rec.State != m.state || rec.Instance != m.holder {
 		t.Fatalf("the store says %+v, %v; want %+v", rec, err, m.model)
 	}
-	if (rec.Result != nil) != (m.state == stateDone) || (rec.Message == nil) != (m.state == stateDone) {
-		t.Fatalf("in state %s the record has the result %v and the message %v", m.state, rec.Result, rec.Message)
+	if (rec.Result != nil) != (m.state == stateDone) || rec.Message != nil && m.state != stateAccepted || (rec.meta() == nil) != (m.state == stateDone) {
+		t.Fatalf("in state %s the record has the result %v, the message %v and the meta %v", m.state, rec.Result, rec.Message, rec.meta())
 	}
 	if rec.Result != nil && rec.Result.Error.Message != m.result {
 		t.Fatalf("the result is %q, and was %q", rec.Result.Error.Message, m.result)

@@ -98,7 +98,7 @@ func has[T any](fields int) bool { return reflect.TypeFor[T]().NumField() == fie
 // quickEncode encodes what most messages are, and reports false for others.
 func quickEncode(message any) ([]byte, bool) {
 	w := writer{odd: !has[ToolCallMessage](14) || !has[ToolCallMeta](10) || !has[Route](5) || !has[Asks](6) || !has[ToolResultMessage](11) ||
-		!has[Receipt](4) || !has[record](13) || !has[Claim](6)}
+		!has[Receipt](4) || !has[record](14) || !has[Claim](6)}
 	switch m := message.(type) {
 	case *ToolCallMessage:
 		w.b = make([]byte, 0, room+len(m.Payload))
@@ -124,11 +124,7 @@ func (w *writer) call(m *ToolCallMessage) {
 	w.text("ping_id", m.PingID)
 	w.text("tool", m.Tool)
 	w.raw("payload", m.Payload)
-	if m.Meta != nil {
-		w.open("meta")
-		w.meta(m.Meta)
-		w.close()
-	}
+	w.meta(m.Meta)
 	w.text("traceparent", m.TraceParent)
 	w.text("tracestate", m.TraceState)
 	w.text("baggage", m.Baggage)
@@ -162,6 +158,10 @@ func (w *writer) asks(a *Asks) {
 }
 
 func (w *writer) meta(m *ToolCallMeta) {
+	if m == nil {
+		return
+	}
+	w.open("meta")
 	w.text("run_id", m.RunID)
 	w.text("session_id", m.SessionID)
 	w.text("turn_id", m.TurnID)
@@ -172,6 +172,7 @@ func (w *writer) meta(m *ToolCallMeta) {
 	w.text("idempotency_key", m.IdempotencyKey)
 	w.number("attempt", m.Attempt)
 	w.raw("caller", m.Caller)
+	w.close()
 }
 
 func (w *writer) result(m *ToolResultMessage) {
@@ -219,6 +220,7 @@ func (w *writer) record(r *record) {
 		w.key("message")
 		w.call(r.Message)
 	}
+	w.meta(r.Meta)
 	w.text("instance", r.Instance)
 	w.instant("claimed", r.Claimed)
 	if r.Result != nil {

@@ -37,7 +37,7 @@ func Flags() *Options {
 	flag.IntVar(&o.Payload, "payload", 1024, "bytes of a request and of its answer")
 	flag.IntVar(&o.Rounds, "rounds", 5, "how many rounds are run")
 	flag.StringVar(&o.Only, "only", "", "names of the programs to run beside the floor, separated by commas; all of them when empty")
-	flag.StringVar(&o.Profile, "profile", "", "write CPU profiles of callers and workers into this folder")
+	flag.StringVar(&o.Profile, "profile", "", "write CPU and allocation profiles of callers and workers into this folder")
 	flag.StringVar(&o.Past, "past", "", "measure each program after so many calls, such as 0,10000,100000, all made in one run")
 	flag.StringVar(&o.Worker, "worker", "", "be the worker of a program")
 	flag.StringVar(&o.Server, "server", "", "where a worker finds the server")

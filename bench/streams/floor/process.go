@@ -3,6 +3,7 @@ package floor
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -27,7 +28,7 @@ func work(ctx context.Context, o *Options, p Program) error {
 	return nil
 }
 
-// profile writes a profile of the processor until the function is called that it returns.
+// profile writes profiles of the processor, and of what is allocated, until the function is called that it returns.
 func profile(o *Options, name string) func() {
 	if o.Profile == "" {
 		return func() {}
@@ -39,7 +40,12 @@ func profile(o *Options, name string) func() {
 	}
 	return func() {
 		pprof.StopCPUProfile()
-		if err := os.WriteFile(filepath.Join(o.Profile, name+".pprof"), out.Bytes(), 0o600); err != nil {
+		var allocated bytes.Buffer
+		err := pprof.Lookup("allocs").WriteTo(&allocated, 0)
+		for suffix, data := range map[string][]byte{".pprof": out.Bytes(), ".allocs.pprof": allocated.Bytes()} {
+			err = errors.Join(err, os.WriteFile(filepath.Join(o.Profile, name+suffix), data, 0o600))
+		}
+		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 		}
 	}
