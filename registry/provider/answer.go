@@ -24,7 +24,6 @@ func (w *worker) claim(j *job) (mine, heard bool) {
 	case verdict == registry.VerdictRun:
 		return true, true
 	case verdict == registry.VerdictOver:
-		j.cancel()
 		w.settle(j)
 	default:
 		w.release(j, time.Second)
@@ -42,13 +41,17 @@ func (w *worker) unclaim(j *job, delay time.Duration) {
 
 // askClaim asks for a call, or gives it back.
 func (w *worker) askClaim(ctx context.Context, m *registry.ToolCallMessage, release bool) (registry.Verdict, error) {
-	payload, err := registry.Encode(registry.Claim{ToolUseID: m.ToolUseID, Toolset: w.toolset, Instance: w.instance, Token: m.Route.Token,
-		TenantID: tenant(m), Release: release})
+	payload, err := w.encodeClaim(m, release)
 	if err != nil {
 		return registry.VerdictRetry, err
 	}
 	answer, err := w.request(ctx, m.Route, stream.Message{Name: registry.MessageClaim, Payload: payload}, string(registry.VerdictRetry))
 	return registry.Verdict(answer.Name), err
+}
+
+func (w *worker) encodeClaim(m *registry.ToolCallMessage, release bool) ([]byte, error) {
+	return registry.Encode(registry.Claim{ToolUseID: m.ToolUseID, Toolset: w.toolset, Instance: w.instance, Token: m.Route.Token,
+		TenantID: tenant(m), Release: release})
 }
 
 func tenant(m *registry.ToolCallMessage) string {
@@ -94,7 +97,7 @@ func (w *worker) ask(ctx context.Context, route *registry.Route, m stream.Messag
 	if elsewhere && w.isDeaf(route.Inbox) {
 		return w.askWithin(ctx, deafTime, route.Shared, m)
 	}
-	answer, err := w.askTogether(ctx, route.Inbox, m)
+	answer, err := w.askWithin(ctx, busTime, route.Inbox, m)
 	switch {
 	case err == nil || route.Shared == "" || ctx.Err() != nil:
 		return answer, err
@@ -144,16 +147,30 @@ func (w *worker) isDeaf(inbox string) bool {
 }
 
 // answer gives the call its result, and settles it once that has arrived. Until
-// then the worker has the call, so that it is not run again here.
+// then the worker has the call, so that it is not run again here. A result that
+// somebody must confirm arrives later than answer returns.
 func (w *worker) answer(j *job, res registry.ToolResultMessage) {
 	w.served.Add(1)
 	if res.Error != nil {
 		w.failed.Add(1)
 	}
 	payload := w.encode(j, res)
+	switch r := j.msg.Route; {
+	case r == nil: // It may wait for room on the stream of its caller.
+		w.tasks.Go(func() { w.handIn(j, payload) })
+	case r.Confirm:
+		w.hand(&question{job: j, payload: payload})
+	default: // It is sent, and not waited for.
+		w.handIn(j, payload)
+	}
+}
+
+// handIn brings a result to its place, and settles its call.
+func (w *worker) handIn(j *job, payload []byte) {
 	if err := w.deliver(&j.msg, payload); err != nil {
 		w.log.Error("an answer cannot be delivered", "call", j.msg.ToolUseID, "error", err)
 		if w.work.Err() != nil {
+			j.cancel()
 			return // the call goes back when its lease ends
 		}
 		w.keepDead(j.leases[0])
@@ -241,13 +258,19 @@ func (w *worker) addReply(ctx context.Context, m *registry.ToolCallMessage, mess
 	return err
 }
 
-// settle acknowledges a call.
-func (w *worker) settle(j *job) {
-	w.forget(j)
+// settle acknowledges calls, which have ended.
+func (w *worker) settle(jobs ...*job) {
+	if len(jobs) == 0 {
+		return
+	}
 	ctx, cancel := w.brief()
 	defer cancel()
-	if err := j.each(func(e stream.Event) error { return e.Ack(ctx) }); err != nil {
-		w.log.Warn("a call cannot be acknowledged and will come again", "call", j.msg.ToolUseID, "error", err)
+	for _, j := range jobs {
+		w.forget(j)
+		j.cancel()
+		if err := j.each(func(e stream.Event) error { return e.Ack(ctx) }); err != nil {
+			w.log.Warn("a call cannot be acknowledged and will come again", "call", j.msg.ToolUseID, "error", err)
+		}
 	}
 }
 

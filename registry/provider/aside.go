@@ -134,7 +134,7 @@ func (w *worker) isClaimed(j *job) bool {
 		return false
 	}
 	c := &claiming{job: j, done: make(chan struct{})}
-	w.tasks.Go(func() { w.claimFor(c) })
+	w.startClaim(c)
 	timer := time.NewTimer(claimGrace)
 	defer timer.Stop()
 	select {
@@ -145,10 +145,19 @@ func (w *worker) isClaimed(j *job) bool {
 	}
 }
 
-// claimFor makes a claim, and has the call wait for another place when it has lost
+// startClaim has a claim made.
+func (w *worker) startClaim(c *claiming) {
+	payload, err := w.encodeClaim(&c.job.msg, false)
+	if err != nil { // alone says so
+		w.tasks.Go(func() { w.alone(&question{job: c.job, claim: c}) })
+		return
+	}
+	w.hand(&question{job: c.job, claim: c, payload: payload})
+}
+
+// claimed ends a claim, and has the call wait for another place when it has lost
 // its own meanwhile.
-func (w *worker) claimFor(c *claiming) {
-	mine, heard := w.claim(c.job)
+func (w *worker) claimed(c *claiming, mine, heard bool) {
 	c.job.claimed = mine
 	left := w.aside.end(c, mine, heard)
 	close(c.done)

@@ -2,9 +2,11 @@ package provider
 
 import (
 	"context"
+	"errors"
 	"runtime"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/toolcrib/toolcrib/registry"
 	"github.com/toolcrib/toolcrib/registry/stream"
@@ -14,6 +16,9 @@ import (
 // questions are under way, those that come meanwhile wait, and are then the next
 // question. So the first ones never wait, and the more there are, the less each costs.
 // Claims and results do not wait for each other, as claims may wait for a disk.
+//
+// A question gets here what nearly all get, and what is left to do then is done here
+// too. Every other one, also one without an answer, goes its own way from the beginning.
 
 const (
 	// mostUnderWay is how many questions are under way at a time in a lane, so that
@@ -41,21 +46,22 @@ type traffic struct {
 // lane is where questions of a kind to one process follow each other.
 type lane struct{ inbox, kind string }
 
-// question is a claim or a result that waits for those ahead of it.
+// question is a claim or a result of a call for the process that sent it.
 type question struct {
+	job     *job
+	claim   *claiming // nil when it is a result
 	payload []byte
-	answer  chan answered // holds one
+	came    time.Time
 }
 
-// answered is what came of a question.
-type answered struct {
-	verdict string
-	err     error
+// stale reports whether the question waited for too long, or nobody needs its answer.
+func (q *question) stale(now time.Time) bool {
+	return now.Sub(q.came) > busTime || q.claim != nil && q.job.ctx.Err() != nil
 }
 
-// enter returns nil to the first ones of a lane, who ask at once, and must have the
-// lane followed up.
-func (l *lanes) enter(at lane, payload []byte) *question {
+// enter adds a question to a lane, and reports whether it goes at once. Then it is
+// not in the lane, which must be followed up.
+func (l *lanes) enter(at lane, q *question) (now bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	t := l.open[at]
@@ -68,25 +74,10 @@ func (l *lanes) enter(at lane, payload []byte) *question {
 	}
 	if t.underWay < mostUnderWay {
 		t.underWay++
-		return nil
+		return true
 	}
-	q := &question{payload: payload, answer: make(chan answered, 1)}
 	t.waiting = append(t.waiting, q)
-	return q
-}
-
-// leave takes a question back that nobody waits for any more, so that it is not
-// asked later, when its call may have gone another way.
-func (l *lanes) leave(at lane, q *question) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	t := l.open[at]
-	if t == nil {
-		return
-	}
-	if i := slices.Index(t.waiting, q); i >= 0 {
-		t.waiting = slices.Delete(t.waiting, i, i+1)
-	}
+	return false
 }
 
 // next returns what of a lane goes together, as far as there is room, and nothing
@@ -121,47 +112,30 @@ func (l *lanes) waits(at lane) int {
 	return 0
 }
 
-// askTogether asks a process, along with what else it is asked meanwhile.
-func (w *worker) askTogether(ctx context.Context, inbox string, m stream.Message) (stream.Message, error) {
+// hand asks a question along with others of its kind, if it can.
+func (w *worker) hand(q *question) {
+	inbox := q.job.msg.Route.Inbox
 	at := lane{inbox: inbox, kind: registry.MessageResults}
-	switch {
-	case m.Name == registry.MessageClaim:
+	if q.claim != nil {
 		at.kind = registry.MessageClaims
-	case m.Name != w.opts.ResultEventType || len(m.Payload) > bytesTogether/2:
-		return w.askWithin(ctx, busTime, inbox, m)
 	}
-	ctx, cancel := context.WithTimeout(ctx, busTime)
-	defer cancel()
-	q := w.lanes.enter(at, m.Payload)
-	if q == nil {
-		defer w.follow(at)
-		return w.client.Request(ctx, inbox, m)
+	if len(q.payload) > bytesTogether/2 || q.claim != nil && w.isDeaf(inbox) {
+		w.tasks.Go(func() { w.alone(q) })
+		return
 	}
-	select {
-	case a := <-q.answer:
-		if a.err == nil && a.verdict == registry.MessageAlone {
-			return w.client.Request(ctx, inbox, m)
-		}
-		return stream.Message{Name: a.verdict}, a.err
-	case <-ctx.Done():
-		w.lanes.leave(at, q)
-		return stream.Message{}, ctx.Err()
+	q.came = time.Now()
+	if w.lanes.enter(at, q) {
+		w.tasks.Go(func() { w.follow(at, []*question{q}) })
 	}
 }
 
-// follow asks what waits in a lane, until nothing does, and closes it.
-func (w *worker) follow(at lane) {
+// follow asks questions, and then what waits in their lane until nothing does.
+func (w *worker) follow(at lane, group []*question) {
 	room := min(bytesTogether, w.client.MaxPayload())
-	group := w.lanes.next(at, room)
-	if group == nil {
-		return
+	for ; group != nil; group = w.lanes.next(at, room) {
+		w.askGroup(at, group)
+		w.gather(at)
 	}
-	w.tasks.Go(func() {
-		for ; group != nil; group = w.lanes.next(at, room) {
-			w.askGroup(at, group)
-			w.gather(at)
-		}
-	})
 }
 
 // gather lets those go first who are about to ask too. Where the processor is idle
@@ -177,20 +151,68 @@ func (w *worker) gather(at lane) {
 	}
 }
 
-// askGroup asks several at once, and hands each its verdict. One for which there is
-// none is asked alone.
+// askGroup asks several questions at once, and sees to what each answer means.
 func (w *worker) askGroup(at lane, group []*question) {
+	now := time.Now()
+	group = slices.DeleteFunc(group, func(q *question) bool {
+		stale := q.stale(now)
+		if stale {
+			w.tasks.Go(func() { w.alone(q) })
+		}
+		return stale
+	})
+	if len(group) == 0 {
+		return
+	}
+	verdicts, err := w.verdicts(at, group)
+	if errors.Is(err, context.DeadlineExceeded) && at.kind == registry.MessageClaims {
+		w.deafened(at.inbox)
+	}
+	arrived := make([]*job, 0, len(group))
+	for i, q := range group {
+		verdict := ""
+		if i < len(verdicts) {
+			verdict = verdicts[i]
+		}
+		switch {
+		case q.claim != nil && verdict == string(registry.VerdictRun):
+			w.claimed(q.claim, true, true)
+		case q.claim == nil && verdict == registry.MessageOK:
+			arrived = append(arrived, q.job)
+		default:
+			w.tasks.Go(func() { w.alone(q) })
+		}
+	}
+	w.settle(arrived...)
+}
+
+// verdicts asks questions. It may return fewer verdicts than there are questions.
+func (w *worker) verdicts(at lane, group []*question) ([]string, error) {
+	if len(group) == 1 {
+		m := stream.Message{Name: w.opts.ResultEventType, Payload: group[0].payload}
+		if group[0].claim != nil {
+			m.Name = registry.MessageClaim
+		}
+		answer, err := w.askWithin(w.work, busTime, at.inbox, m)
+		return []string{answer.Name}, err
+	}
 	payloads := make([][]byte, len(group))
 	for i, q := range group {
 		payloads[i] = q.payload
 	}
 	answer, err := w.askWithin(w.work, busTime, at.inbox, stream.Message{Name: at.kind, Payload: registry.EncodeTogether(payloads)})
-	verdicts := registry.DecodeVerdicts(answer.Payload)
-	for i, q := range group {
-		a := answered{verdict: registry.MessageAlone, err: err}
-		if i < len(verdicts) && answer.Name == registry.MessageVerdicts {
-			a.verdict = verdicts[i]
-		}
-		q.answer <- a
+	if err != nil || answer.Name != registry.MessageVerdicts {
+		return nil, err
 	}
+	return registry.DecodeVerdicts(answer.Payload), nil
+}
+
+// alone makes a claim, or brings a result to its place, in whatever way is left.
+func (w *worker) alone(q *question) {
+	if q.claim != nil {
+		mine, heard := w.claim(q.job)
+		w.claimed(q.claim, mine, heard)
+		return
+	}
+	w.handIn(q.job, q.payload)
 }

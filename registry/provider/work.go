@@ -207,7 +207,6 @@ func (w *worker) refusal(j *job) *registry.ToolError {
 
 // refuse answers a call that is not run.
 func (w *worker) refuse(j *job, e *registry.ToolError) {
-	defer j.cancel()
 	w.answer(j, registry.ToolResultMessage{Error: e})
 }
 
@@ -297,15 +296,7 @@ func (w *worker) run(j *job) {
 		Message: "the tool ended without an answer"}}
 	defer func() {
 		w.paced(time.Since(began))
-		if r := j.msg.Route; r != nil && !r.Confirm { // It is sent, and not waited for.
-			defer j.cancel()
-			w.answer(j, res)
-			return
-		}
-		w.tasks.Go(func() {
-			defer j.cancel()
-			w.answer(j, res)
-		})
+		w.answer(j, res)
 	}()
 	res = w.handle(j)
 }
