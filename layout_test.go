@@ -87,7 +87,7 @@ var imports = map[string][]string{
 	"registry/stream/redisstream": {"registry/stream", "internal/crew"},
 	"registry/stream/connect":     {"registry/stream", "registry/stream/natsstream", "registry/stream/redisstream"},
 	"registry/stream/streamtest":  {"registry/stream"},
-	"registry":                    with(ground, "store", "registry/stream"),
+	"registry":                    with(ground, "internal/crew", "store", "registry/stream"),
 	"registry/provider":           with(ground, "internal/crew", "registry", "registry/stream"),
 }
 

@@ -69,7 +69,7 @@ func (r *Registry) invoke(ctx context.Context, ts *toolset, q *request) (tools.T
 		}
 		return r.await(ctx, c, nil)
 	}
-	return r.await(ctx, c, r.send(ctx, ts, c))
+	return r.await(ctx, c, r.send(ts, c))
 }
 
 // reach waits until the call can be sent to a worker that has its tool.
@@ -242,11 +242,11 @@ func (r *Registry) exit(c *call) {
 // send has the call put on the stream, and its record kept when no worker claims
 // it at once. What became of the former comes on the channel: a worker may have
 // answered before the stream has confirmed that it is safe.
-func (r *Registry) send(ctx context.Context, ts *toolset, c *call) <-chan error {
+func (r *Registry) send(ts *toolset, c *call) <-chan error {
 	message := c.rec.Message
 	c.sending()
 	sent := make(chan error, 1)
-	go func() { sent <- r.add(context.WithoutCancel(ctx), ts, message, c) }()
+	r.sends.Go(func() { sent <- r.add(r.ctx, ts, message, c) })
 	if c.recorded {
 		r.keeper.soon(c)
 	}

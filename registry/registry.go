@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/toolcrib/toolcrib/events"
+	"github.com/toolcrib/toolcrib/internal/crew"
 	"github.com/toolcrib/toolcrib/registry/stream"
 	"github.com/toolcrib/toolcrib/store"
 )
@@ -128,6 +129,7 @@ type Registry struct {
 	ctx         context.Context // of everything that goes on in the background
 	stop        context.CancelFunc
 	running     sync.WaitGroup
+	sends       crew.Crew
 
 	mu       sync.Mutex // guards what follows
 	toolsets map[string]*toolset
@@ -241,6 +243,7 @@ func (r *Registry) release() error {
 	r.stop() // with the lock, so that nothing begins in the background any more
 	r.mu.Unlock()
 	r.running.Wait()
+	r.sends.Wait()
 	r.mu.Lock()
 	subs, results, drop := r.subs, r.results, r.dropResults
 	r.subs, r.results, r.dropResults = nil, nil, nil
