@@ -56,6 +56,8 @@ type tx struct {
 	synced bool
 	// changed says that a job has changed something.
 	changed bool
+	// pages is about how many pages the transaction changes.
+	pages int
 }
 
 // How far a commit goes: to the disk, or to the system.
@@ -90,6 +92,12 @@ func (t *tx) change(ctx context.Context, query string, args ...any) (bool, error
 	res, err := stmt.ExecContext(ctx, args...)
 	if err != nil {
 		return false, err
+	}
+	t.pages++
+	for _, arg := range args {
+		if value, ok := arg.([]byte); ok {
+			t.pages += len(value) / pageBytes
+		}
 	}
 	n, err := res.RowsAffected()
 	t.changed = t.changed || n > 0
@@ -328,6 +336,8 @@ func (c *committer) commit(ctx context.Context, group []*job) {
 		_ = c.tx.exec(ctx, "rollback") // there may be nothing left to undo
 	}
 	answer(group, faults, broken)
+	c.db.log.added(c.tx.pages)
+	c.tx.pages = 0
 }
 
 // do does the jobs in one way, and returns what came of each. broken says that the

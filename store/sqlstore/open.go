@@ -36,10 +36,6 @@ type Options struct {
 const (
 	defaultReaders = 4
 	defaultBusy    = 10 * time.Second
-	// checkpointPages is after how many pages the log of the database is copied
-	// to its file, which waits for the disk twice. Pages that many writes changed
-	// meanwhile are copied once.
-	checkpointPages = 4000
 	// sweepEvery is how many writes there are to one removal of what expired.
 	sweepEvery = 64
 )
@@ -49,6 +45,7 @@ type DB struct {
 	write, read *sql.DB
 	reads       statements
 	commits     committer
+	log         checkpointer // not started in memory
 	now         func() time.Time
 	writes      atomic.Uint64
 	closed      atomic.Bool
@@ -68,11 +65,12 @@ func Open(ctx context.Context, path string, opts *Options) (*DB, error) {
 	if err := createPrivate(abs); err != nil {
 		return nil, fmt.Errorf("sqlstore: %w", err)
 	}
-	db, err := open(ctx, abs, url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", fmt.Sprintf("wal_autocheckpoint(%d)", checkpointPages)}}, opts)
+	db, err := open(ctx, abs, url.Values{"_pragma": {"journal_mode(WAL)", "synchronous(FULL)", fmt.Sprintf("wal_autocheckpoint(%d)", mostPages)}}, opts)
 	if err != nil {
 		return nil, explained(err, filepath.Dir(abs))
 	}
 	db.room.dir = filepath.Dir(abs)
+	db.log.start(db)
 	return db, nil
 }
 
@@ -157,6 +155,7 @@ func (db *DB) Close() error {
 		return nil
 	}
 	db.commits.ended.Wait()
+	db.log.end()
 	var fault error
 	if t := db.commits.tx; t != nil {
 		fault = t.close()
