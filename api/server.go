@@ -205,7 +205,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request) ([]byte, error
 
 // trustedLength is how much memory is set aside for a body that has not come
 // yet.
-const trustedLength = 1 << 20
+const trustedLength = 32 << 10
 
 func (s *Server) tooLarge() error {
 	return newError(CodeTooLarge, fmt.Sprintf("the request is larger than %d bytes", s.opts.MaxBodyBytes))

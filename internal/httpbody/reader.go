@@ -14,15 +14,20 @@ import (
 // ErrGivenUp is the error of a read that was ended because its context did.
 var ErrGivenUp = errors.New("httpbody: the body was given up")
 
+// Slowest is how many bytes of a body must come each second, on the whole, beside
+// the time allowed for nothing to come.
+const Slowest = 1 << 10
+
 // Reader reads the body of a request for as long as more of it comes. A read
-// that gets nothing for the time allowed fails with an error whose method
-// Timeout returns true. Where the connection has no deadlines, it waits.
-// Reader is for one goroutine.
+// that gets nothing for the time allowed, or belongs to a body that comes more
+// slowly than Slowest, fails with an error whose method Timeout returns true.
+// Where the connection has no deadlines, it waits. Reader is for one goroutine.
 type Reader struct {
-	from io.Reader
-	conn *http.ResponseController
-	idle time.Duration
-	stop func() bool
+	from  io.Reader
+	conn  *http.ResponseController
+	idle  time.Duration
+	stop  func() bool
+	limit time.Time // for what has come so far
 
 	mu       sync.Mutex // against the end of the context
 	givenUp  bool
@@ -33,7 +38,7 @@ type Reader struct {
 // idle, or any if that is not positive. When ctx ends the body is given up. The
 // caller closes the reader before the request has been served.
 func New(ctx context.Context, w http.ResponseWriter, r *http.Request, idle time.Duration) *Reader {
-	b := &Reader{from: r.Body, conn: http.NewResponseController(w), idle: idle}
+	b := &Reader{from: r.Body, conn: http.NewResponseController(w), idle: idle, limit: time.Now().Add(idle)}
 	b.stop = context.AfterFunc(ctx, b.giveUp)
 	return b
 }
@@ -45,6 +50,7 @@ func (b *Reader) Read(p []byte) (int, error) {
 		return 0, ErrGivenUp
 	}
 	n, err := b.from.Read(p)
+	b.limit = b.limit.Add(time.Duration(n) * time.Second / Slowest)
 	switch {
 	case err == io.EOF:
 		b.Done()
@@ -85,7 +91,11 @@ func (b *Reader) extend() bool {
 		return false
 	}
 	if !b.released && b.idle > 0 {
-		_ = b.conn.SetReadDeadline(time.Now().Add(b.idle))
+		next := time.Now().Add(b.idle)
+		if b.limit.Before(next) {
+			next = b.limit
+		}
+		_ = b.conn.SetReadDeadline(next)
 	}
 	return true
 }

@@ -81,6 +81,26 @@ func TestBodyThatStops(t *testing.T) {
 	}
 }
 
+// A body of which a byte comes now and then would never pause for long enough.
+func TestBodyThatTrickles(t *testing.T) {
+	srv, saw := reading(t, t.Context(), 200*time.Millisecond)
+	conn := half(t, srv)
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for range 90 { // it would last for 900 ms
+		select {
+		case got := <-saw:
+			if !strings.HasPrefix(got.text, "half") || len(got.text) < 8 || !errors.Is(got.err, os.ErrDeadlineExceeded) {
+				t.Errorf("%+v", got)
+			}
+			return
+		case <-tick.C:
+			fmt.Fprint(conn, "x")
+		}
+	}
+	t.Error("the body was still read")
+}
+
 func TestBodyThatIsGivenUp(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	srv, saw := reading(t, ctx, time.Hour)

@@ -27,7 +27,7 @@ func (x *exchange) readBody() ([]byte, bool) {
 	case errors.Is(err, ErrTooLarge):
 		writeError(x.w, http.StatusRequestEntityTooLarge, "", Errorf(CodeInvalidRequest, "message exceeds %d bytes", opts.MaxMessageBytes))
 	case errors.As(err, &timeout) && timeout.Timeout():
-		writeError(x.w, http.StatusRequestTimeout, "", Errorf(CodeParseError, "nothing more of the request body came for %v", opts.BodyTimeout))
+		writeError(x.w, http.StatusRequestTimeout, "", Errorf(CodeParseError, "the request body came too slowly: something must come every %v, and %d bytes a second on the whole", opts.BodyTimeout, httpbody.Slowest))
 	default:
 		x.refuseMessage("", Errorf(CodeParseError, "the request body could not be read"))
 	}

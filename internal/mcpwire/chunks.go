@@ -10,8 +10,8 @@ const (
 	// readChunk is the first piece of a body of unknown length.
 	readChunk = 8 << 10
 	// trustedSize is how much memory is set aside for what a peer announces
-	// before it has sent anything.
-	trustedSize = 1 << 20
+	// before it has sent anything. Then it is eight times what has come.
+	trustedSize = 64 << 10
 )
 
 // chunks are the bytes of a message that is still arriving. What has come is
@@ -82,15 +82,15 @@ func readSized(r io.Reader, size, max int64) ([]byte, error) {
 	if size < 0 {
 		return readUnsized(r, max)
 	}
-	body := make([]byte, min(size, trustedSize))
-	n, err := io.ReadFull(r, body)
-	if err != nil || int64(n) == size {
-		return body[:n], noEOF(err)
+	body, have := make([]byte, min(size, trustedSize)), 0
+	for {
+		n, err := io.ReadFull(r, body[have:])
+		if have += n; err != nil || int64(have) == size {
+			return body[:have], noEOF(err)
+		}
+		body = append(make([]byte, 0, min(size, 8*int64(have))), body...)
+		body = body[:cap(body)]
 	}
-	whole := make([]byte, size)
-	copy(whole, body)
-	_, err = io.ReadFull(r, whole[n:])
-	return whole, noEOF(err)
 }
 
 func readUnsized(r io.Reader, max int64) ([]byte, error) {

@@ -266,7 +266,7 @@ func answerTo(t *testing.T, conn net.Conn) (int, string) {
 func TestBodyThatStopsIsGivenUp(t *testing.T) {
 	_, url, _ := serveWire(t, echo{}, &mcpwire.ServerOptions{BodyTimeout: 50 * time.Millisecond})
 	status, body := answerTo(t, halfBody(t, url))
-	if status != http.StatusRequestTimeout || !strings.Contains(body, "nothing more of the request body came for 50ms") {
+	if status != http.StatusRequestTimeout || !strings.Contains(body, "the request body came too slowly: something must come every 50ms") {
 		t.Errorf("%d %s", status, body)
 	}
 }

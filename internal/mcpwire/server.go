@@ -77,7 +77,8 @@ type ServerOptions struct {
 	// WriteTimeout bounds one write to an event stream; 30 seconds by default.
 	WriteTimeout time.Duration
 	// BodyTimeout is how long a request body may bring nothing before it is
-	// given up; 30 seconds by default, negative for no limit.
+	// given up; 30 seconds by default, negative for no limit. One that brings less
+	// than [httpbody.Slowest] is given up too.
 	BodyTimeout time.Duration
 
 	// SessionOpened and SessionClosed follow the sessions of the stateful era.
