@@ -6,7 +6,7 @@ package crew
 import "sync"
 
 // most bounds the goroutines of a crew that have nothing to do.
-const most = 16
+const most = 64
 
 // Crew runs functions, each on a goroutine of its own while it runs. The zero value
 // is ready. Goroutines that have nothing to do end with Wait.
