@@ -459,7 +459,7 @@ func (c *Workers) dial(s *specs) (address string, login *connect.Options) {
 		}
 		return absolute(s.cfg.dir, file)
 	}
-	return s.secret(c.URL, "workers.url"), &connect.Options{Name: "toolcrib",
+	return s.secret(c.URL, "workers.url"), &connect.Options{Name: "toolcrib", Inbox: registry.GatewayInbox(c.Namespace),
 		Token: s.secret(c.Token, "workers.token"), User: c.User, Password: s.secret(c.Password, "workers.password"),
 		CredentialsFile: path(c.CredentialsFile), NKeyFile: path(c.NKeyFile),
 		CAFile: path(c.CAFile), CertFile: path(c.CertFile), KeyFile: path(c.KeyFile)}

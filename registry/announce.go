@@ -213,8 +213,14 @@ func (r *Registry) join(ctx context.Context, ts *toolset, a *Announcement) Admis
 	return r.standby("the workers of the contract before end their calls")
 }
 
-// welcome makes a worker one of the toolset's.
+// welcome makes a worker one of the toolset's. Its streams are there then, which the
+// worker itself may not be permitted to make.
 func (r *Registry) welcome(ctx context.Context, ts *toolset, a *Announcement) {
+	opening, cancel := context.WithTimeout(ctx, addTime)
+	defer cancel()
+	if err := ts.openStreams(opening); err != nil {
+		r.log.Error("the streams of a toolset cannot be made", "toolset", ts.name, "error", err)
+	}
 	if ts.enter(a) {
 		r.log.Info("a worker is up", "toolset", ts.name, "instance", a.Instance, "version", a.Version)
 		r.publishUp(ts.name, a.Instance, a.Version)

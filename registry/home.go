@@ -68,6 +68,9 @@ func (r *Registry) settleIn(ctx context.Context) error {
 	asking, cancel := context.WithTimeout(ctx, homeTime)
 	defer cancel()
 	answer, err := r.client.Request(asking, r.homeSubject(), stream.Message{Name: MessageHome})
+	if errors.Is(err, stream.ErrForbidden) {
+		return fmt.Errorf("registry: ask other gateways for their store: %w", err)
+	}
 	if err == nil && answer.Name == MessageHome && string(answer.Payload) != home {
 		return fmt.Errorf("%w: %q; gateways of one namespace share a store (data_dir), and others need a namespace of their own (workers.namespace)", ErrNamespaceTaken, r.opts.Namespace)
 	}

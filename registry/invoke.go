@@ -277,6 +277,10 @@ func (r *Registry) untaken(toolset string, err error) *tools.Error {
 	case errors.Is(err, stream.ErrFull):
 		e.Class, e.Retryable, e.Code, e.RetryAfter = tools.ErrClassTransient, true, tools.ErrOverloaded, time.Second
 		e.Message = fmt.Sprintf("the queue of toolset %q is full", toolset)
+	case errors.Is(err, stream.ErrForbidden):
+		e.Code = tools.ErrUnavailable
+		e.Message = fmt.Sprintf("the stream server does not let the gateway send calls to toolset %q; the gateway's log says what to permit", toolset)
+		r.forbidden.warn(r.log, "calls cannot be sent", "toolset", toolset, "error", err)
 	case errors.Is(err, stream.ErrTooLarge):
 		e.Message = fmt.Sprintf("the arguments are too large for the stream, which takes %d bytes", r.client.MaxPayload())
 	}

@@ -34,6 +34,19 @@ func InstanceSubject(toolset, instance string) string {
 	return "toolset:" + toolset + ":worker:" + instance
 }
 
+// GatewayInbox returns the name to which the gateways of a namespace are answered,
+// and WorkerInbox that of the workers of a toolset. A client that has it as the
+// Inbox of its options can be told from others by the permissions of the backend.
+func GatewayInbox(namespace string) string {
+	if namespace == "" {
+		namespace = DefaultNamespace
+	}
+	return "registry:" + namespace
+}
+
+// WorkerInbox returns the name to which the workers of a toolset are answered.
+func WorkerInbox(toolset string) string { return "toolset:" + toolset }
+
 // AnnounceSubject returns the subject on which the registries of a namespace
 // take announcements. Empty means DefaultNamespace.
 func AnnounceSubject(namespace string) string { return shared(namespace, "announce") }

@@ -119,6 +119,7 @@ type Registry struct {
 	started time.Time
 
 	outOfRoom sparing
+	forbidden sparing
 	forged    sparing
 
 	subs    []stream.Subscription

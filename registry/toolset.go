@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/toolcrib/toolcrib/registry/stream"
@@ -29,6 +30,8 @@ type toolset struct {
 	lastPong  time.Time
 	changed   chan struct{} // closed and replaced when calls may go on, or must not wait longer
 	requests  stream.Stream
+
+	hasDead atomic.Bool // the stream of dead letters was made
 }
 
 // agreement is what is served under a toolset's name. The store keeps it.
@@ -257,6 +260,23 @@ func (ts *toolset) stream(ctx context.Context) (stream.Stream, error) {
 	}
 	ts.requests = s
 	return s, nil
+}
+
+// maxDead bounds the stream of dead letters. What no longer finds room there is in
+// the log of its worker alone, and its caller is told all the same.
+const maxDead = 1000
+
+// openStreams makes the streams that the toolset's workers need.
+func (ts *toolset) openStreams(ctx context.Context) error {
+	if _, err := ts.stream(ctx); err != nil {
+		return err
+	}
+	if ts.hasDead.Load() {
+		return nil
+	}
+	_, err := ts.reg.client.Stream(ctx, DeadStream(ts.name), &stream.Options{MaxEvents: maxDead})
+	ts.hasDead.Store(err == nil)
+	return err
 }
 
 // ToolsetState is how a toolset is.

@@ -121,7 +121,7 @@ func (f *workerFlags) complete(args []string) error {
 		return usageError{errors.New("--session: expected shared, per_user or per_session, and a COMMAND whose processes it is about")}
 	}
 	f.url = cmp.Or(f.url, os.Getenv(workersURLEnv), "nats://"+gateway.DefaultWorkersListen)
-	f.login.Name = "toolcrib worker " + f.toolset
+	f.login.Name, f.login.Inbox = "toolcrib worker "+f.toolset, registry.WorkerInbox(f.toolset)
 	if f.login.TokenFile == "" {
 		f.login.Token = os.Getenv(workersTokenEnv)
 	}

@@ -179,29 +179,31 @@ func (w *worker) status(pingID string) registry.Status {
 
 // enter announces the worker. It returns when it may serve: because a registry
 // says so, or because there is none, in which case calls that are on the stream
-// are served all the same.
-func (w *worker) enter(ctx context.Context) error {
+// are served all the same; admitted says which.
+func (w *worker) enter(ctx context.Context) (admitted bool, err error) {
 	for ctx.Err() == nil {
 		a, err := w.announce(ctx)
 		switch {
+		case errors.Is(err, stream.ErrForbidden):
+			return false, fmt.Errorf("provider: announce the worker: %w", err)
 		case err != nil:
 			w.log.Info("no registry answers yet", "error", err)
 			poke(w.renew)
-			return nil
+			return false, nil
 		case a.Status == registry.StatusServe, w.contract == nil && a.Status == registry.StatusStandby:
 			if a.Status == registry.StatusStandby {
 				poke(w.renew)
 			}
-			return nil
+			return a.Status == registry.StatusServe, nil
 		case a.Status == registry.StatusRefused:
-			return fmt.Errorf("%w: %s", ErrRefused, a.Message)
+			return false, fmt.Errorf("%w: %s", ErrRefused, a.Message)
 		}
 		w.log.Info("the worker is on standby", "reason", a.Message)
 		if !sleep(ctx, max(time.Duration(a.RetryAfterMS)*time.Millisecond, 10*time.Millisecond)) {
-			return nil
+			return false, nil
 		}
 	}
-	return nil
+	return false, nil
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {
@@ -312,6 +314,24 @@ func (w *worker) patience() time.Duration {
 		return d
 	}
 	return registry.DefaultStaleAfter + registry.DefaultPingInterval
+}
+
+// awaitStream waits for a registry, which makes the streams of a toolset when it
+// admits a worker, where this worker may not make them itself. It returns when there
+// may be one.
+func (w *worker) awaitStream(ctx context.Context, fault error) {
+	w.log.Warn("the worker waits for a gateway to make the streams of its toolset", "error", fault)
+	select {
+	case <-w.renew: // of when none answered
+	default:
+	}
+	timer := time.NewTimer(longestPause)
+	defer timer.Stop()
+	select {
+	case <-w.renew:
+	case <-timer.C:
+	case <-ctx.Done():
+	}
 }
 
 // leave tells the registries that the worker ends.

@@ -226,7 +226,7 @@ func (w *worker) leaveOnStream(ctx context.Context, m *registry.ToolCallMessage,
 	pause, began := 100*time.Millisecond, time.Now()
 	for {
 		err := w.addReply(ctx, m, message)
-		if err == nil || ctx.Err() != nil || errors.Is(err, stream.ErrTooLarge) || errors.Is(err, stream.ErrInvalid) || errors.Is(err, stream.ErrClosed) {
+		if err == nil || ctx.Err() != nil || errors.Is(err, stream.ErrTooLarge) || errors.Is(err, stream.ErrInvalid) || errors.Is(err, stream.ErrClosed) || errors.Is(err, stream.ErrForbidden) {
 			return err
 		}
 		if m.Route == nil && errors.Is(err, stream.ErrFull) && time.Since(began) > roomTime {
@@ -315,7 +315,7 @@ func (w *worker) bury(e stream.Event, m registry.ToolCallMessage, why *registry.
 func (w *worker) keepDead(e stream.Event) {
 	ctx, cancel := w.brief()
 	defer cancel()
-	s, err := w.client.Stream(ctx, registry.DeadStream(w.toolset), &stream.Options{MaxEvents: maxDead})
+	s, err := w.client.Stream(ctx, registry.DeadStream(w.toolset), nil) // its bound is the gateway's to set
 	if err == nil {
 		_, err = s.Add(ctx, e.Name, e.Payload)
 	}
@@ -323,7 +323,3 @@ func (w *worker) keepDead(e stream.Event) {
 		w.log.Error("a dead letter cannot be kept", "event", e.ID, "error", err)
 	}
 }
-
-// maxDead bounds the stream of dead letters. What no longer finds room there is
-// in the log alone, and its caller is told all the same.
-const maxDead = 1000

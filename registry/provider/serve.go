@@ -135,11 +135,8 @@ func (w *worker) serve(ctx context.Context) error {
 	subs, err := w.listen(ctx)
 	defer closeAll(subs)
 	if err == nil {
-		err = w.enter(ctx)
 		defer w.leave()
-	}
-	if err == nil && ctx.Err() == nil {
-		err = w.open(ctx)
+		err = w.begin(ctx)
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -173,6 +170,21 @@ func closeAll(subs []stream.Subscription) {
 	for _, s := range subs {
 		_ = s.Close() // nothing is left to be done about it
 	}
+}
+
+// begin announces the worker and opens its stream. It returns early when ctx ends.
+func (w *worker) begin(ctx context.Context) error {
+	for ctx.Err() == nil {
+		admitted, err := w.enter(ctx)
+		if err != nil || ctx.Err() != nil {
+			return err
+		}
+		if err = w.open(ctx); admitted || !errors.Is(err, stream.ErrForbidden) {
+			return err
+		}
+		w.awaitStream(ctx, err)
+	}
+	return nil
 }
 
 // open opens the request stream and its sink.

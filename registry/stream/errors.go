@@ -42,6 +42,11 @@ var (
 	// client was closed.
 	ErrClosed = errors.New("stream: closed")
 
+	// ErrForbidden is returned for what the backend does not permit this
+	// client's user. It was not done. The text names the subject or the key,
+	// and what to permit.
+	ErrForbidden = errors.New("stream: not permitted")
+
 	// ErrInvalid is returned for names and options that are against the
 	// rules. The text names what is wrong.
 	ErrInvalid = errors.New("stream: invalid")

@@ -21,6 +21,11 @@ type Options struct {
 	// Name is what the backend shows as the name of the connection.
 	Name string
 
+	// Inbox is the name to which this client is answered, by which permissions
+	// of the backend tell it from others: registry.GatewayInbox or
+	// registry.WorkerInbox. Empty is one that all clients have in common.
+	Inbox string
+
 	// User and Password authenticate. PasswordFile holds the password instead.
 	User, Password string
 	PasswordFile   string
@@ -52,7 +57,7 @@ func Client(ctx context.Context, url string, opts *Options) (stream.Client, erro
 		return nil, err
 	}
 	if isRedis(url) {
-		client, err := redisstream.Dial(ctx, url, &redisstream.Options{Name: o.Name, User: o.User, Password: o.Password,
+		client, err := redisstream.Dial(ctx, url, &redisstream.Options{Name: o.Name, Inbox: o.Inbox, User: o.User, Password: o.Password,
 			PasswordFile: o.PasswordFile, CAFile: o.CAFile, CertFile: o.CertFile, KeyFile: o.KeyFile, Logger: o.Logger})
 		if err != nil {
 			return nil, err // and not a nil client in an interface
@@ -66,7 +71,7 @@ func Client(ctx context.Context, url string, opts *Options) (stream.Client, erro
 		}
 		o.Password = strings.TrimSpace(string(password))
 	}
-	client, err := natsstream.Dial(ctx, url, &natsstream.Options{Name: o.Name, Token: o.Token, TokenFile: o.TokenFile,
+	client, err := natsstream.Dial(ctx, url, &natsstream.Options{Name: o.Name, Inbox: o.Inbox, Token: o.Token, TokenFile: o.TokenFile,
 		CredentialsFile: o.CredentialsFile, NKeyFile: o.NKeyFile, User: o.User, Password: o.Password, CAFile: o.CAFile,
 		CertFile: o.CertFile, KeyFile: o.KeyFile, Logger: o.Logger})
 	if err != nil {

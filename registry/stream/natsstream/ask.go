@@ -21,7 +21,13 @@ type asks struct {
 
 	mu      sync.Mutex
 	next    uint64
-	waiting map[string]chan answer
+	waiting map[string]question
+}
+
+// question waits for its answer.
+type question struct {
+	subject  string
+	answered chan answer
 }
 
 type answer struct {
@@ -30,19 +36,24 @@ type answer struct {
 }
 
 func newAsks(conn *nats.Conn) (*asks, error) {
-	a := &asks{conn: conn, prefix: conn.NewInbox() + ".", waiting: map[string]chan answer{}}
+	a := &asks{conn: conn, prefix: conn.NewInbox() + ".", waiting: map[string]question{}}
+	before := conn.LastError()
 	sub, err := conn.Subscribe(a.prefix+"*", a.receive)
 	if err != nil {
 		return nil, err
 	}
-	return a, sub.SetPendingLimits(-1, -1)
+	if err := sub.SetPendingLimits(-1, -1); err != nil {
+		return nil, err
+	}
+	conn.FlushTimeout(closeTimeout) //nolint:errcheck // Without a connection the server has yet to hear of it.
+	return a, deniedSince(conn, before, sub.Subject)
 }
 
-// ask sends a message and waits for the answer. Its errors are ErrNoResponder,
-// which says that nobody got the message, and what leaves that open: ErrClosed,
-// ErrUnavailable, and the context's.
+// ask sends a message and waits for the answer. Its errors are ErrNoResponder
+// and ErrForbidden, which say that nobody got the message, and what leaves that
+// open: ErrClosed, ErrUnavailable, and the context's.
 func (a *asks) ask(ctx context.Context, msg *nats.Msg) (*nats.Msg, error) {
-	id, answered := a.begin()
+	id, answered := a.begin(msg.Subject)
 	defer a.end(id)
 	msg.Reply = a.prefix + id
 	if err := a.conn.PublishMsg(msg); err != nil {
@@ -56,13 +67,13 @@ func (a *asks) ask(ctx context.Context, msg *nats.Msg) (*nats.Msg, error) {
 	}
 }
 
-func (a *asks) begin() (string, chan answer) {
+func (a *asks) begin(subject string) (string, chan answer) {
 	answered := make(chan answer, 1)
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.next++
 	id := strconv.FormatUint(a.next, 36)
-	a.waiting[id] = answered
+	a.waiting[id] = question{subject, answered}
 	return id, answered
 }
 
@@ -79,11 +90,23 @@ func (a *asks) receive(msg *nats.Msg) {
 		got = answer{err: stream.ErrNoResponder}
 	}
 	a.mu.Lock()
-	answered := a.waiting[id]
+	asked, waits := a.waiting[id]
 	delete(a.waiting, id)
 	a.mu.Unlock()
-	if answered != nil {
-		answered <- got
+	if waits {
+		asked.answered <- got
+	}
+}
+
+// refuse ends the requests to a subject to which the server let nothing be sent.
+func (a *asks) refuse(subject string, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for id, asked := range a.waiting {
+		if asked.subject == subject {
+			delete(a.waiting, id)
+			asked.answered <- answer{err: err}
+		}
 	}
 }
 
@@ -91,10 +114,10 @@ func (a *asks) receive(msg *nats.Msg) {
 func (a *asks) fail(err error) {
 	a.mu.Lock()
 	waiting := a.waiting
-	a.waiting = map[string]chan answer{}
+	a.waiting = map[string]question{}
 	a.mu.Unlock()
-	for _, answered := range waiting {
-		answered <- answer{err: err}
+	for _, asked := range waiting {
+		asked.answered <- answer{err: err}
 	}
 }
 

@@ -20,7 +20,7 @@ const nameHeader = "Toolcrib-Name"
 const bufferedBytes = 256 << 20
 
 func (c *Client) busSubject(kind, subject, name string) string {
-	return c.prefix + "." + kind + "." + Token(subject) + "." + name
+	return c.prefix + "." + kind + "." + subjectOf(subject) + "." + name
 }
 
 // Publish implements [stream.Bus].
@@ -121,24 +121,29 @@ func (s *subscription) start(ctx context.Context, kind, subject, group string) e
 	if err := s.client.connected(ctx); err != nil {
 		return err
 	}
+	before := s.client.conn.LastError()
 	sub, err := s.client.conn.QueueSubscribe(s.client.busSubject(kind, subject, "*"), group, s.receive)
 	if err != nil {
 		return sendError(err)
 	}
 	s.sub = sub
-	if err := s.register(ctx); err != nil {
-		sub.Unsubscribe() //nolint:errcheck // The connection is gone, and the subscription with it.
+	if err := s.register(ctx, before); err != nil {
+		sub.Unsubscribe() //nolint:errcheck // The server does not have it.
 		return err
 	}
 	return nil
 }
 
-// register returns when the server knows of the subscription.
-func (s *subscription) register(ctx context.Context) error {
+// register returns when the server knows of the subscription, or refused it after
+// the connection's error of before.
+func (s *subscription) register(ctx context.Context, before error) error {
 	if err := s.sub.SetPendingLimits(stream.MaxBuffered, bufferedBytes); err != nil {
 		return sendError(err)
 	}
 	if err := s.client.retry(ctx, func(ctx context.Context) error { return sendError(s.client.conn.FlushWithContext(ctx)) }); err != nil {
+		return err
+	}
+	if err := deniedSince(s.client.conn, before, s.sub.Subject); err != nil {
 		return err
 	}
 	return s.client.keep(s)

@@ -22,6 +22,7 @@ type Client struct {
 	replicas int
 	keeper   Keeper
 	asks     *asks
+	tries    tries
 
 	ctx    context.Context // ends with the client
 	cancel context.CancelFunc
@@ -43,7 +44,7 @@ func newClient(conn *nats.Conn, opts *Options) (*Client, error) {
 		return nil, err
 	}
 	c := &Client{conn: conn, js: js, log: opts.logger(), prefix: opts.prefix(), replicas: opts.Replicas,
-		keeper: opts.keeper(), open: map[closer]struct{}{}}
+		keeper: opts.keeper(), open: map[closer]struct{}{}, tries: tries{under: map[*try]struct{}{}}}
 	c.ctx, c.cancel = context.WithCancel(context.Background())
 	if c.asks, err = newAsks(conn); err != nil {
 		return nil, err

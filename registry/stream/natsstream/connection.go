@@ -21,6 +21,7 @@ import (
 type hooks struct {
 	log    *slog.Logger
 	client atomic.Pointer[Client]
+	denied reminders
 }
 
 func (h *hooks) disconnected(_ *nats.Conn, err error) {
@@ -38,6 +39,10 @@ func (h *hooks) reconnected(conn *nats.Conn) {
 }
 
 func (h *hooks) failed(_ *nats.Conn, sub *nats.Subscription, err error) {
+	if d := denialOf(err); d != nil {
+		h.deny(d)
+		return
+	}
 	subject := ""
 	if sub != nil {
 		subject = sub.Subject
@@ -104,14 +109,21 @@ const (
 	retryMost  = time.Second
 )
 
-// retry calls try until it works, fails for good, or ctx ends.
+// retry calls try until it works, fails for good, or ctx ends. One that asks the
+// server about a JetStream stream goes by retryOn.
 func (c *Client) retry(ctx context.Context, try func(context.Context) error) error {
+	return c.retryOn(ctx, "", try)
+}
+
+// retryOn is retry for requests about a JetStream stream, which end at once when
+// the server does not permit one of them.
+func (c *Client) retryOn(ctx context.Context, inside string, attempt func(context.Context) error) error {
 	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
 		if err := c.connected(ctx); err != nil {
 			return err
 		}
 		once, cancel := context.WithTimeout(ctx, tryTimeout)
-		err := try(once)
+		err := c.tries.run(once, inside, attempt)
 		cancel()
 		if err == nil || !isTransient(err) {
 			return err

@@ -28,6 +28,13 @@ type Options struct {
 	// most 32 of them. Default "toolcrib".
 	Prefix string
 
+	// Inbox is the name to which the server and others answer this client, so
+	// that the permissions of its user can let it hear what is for it alone.
+	// With "toolset:weather" answers come to subjects that begin with
+	// toolcrib.inbox.toolset.weather. Empty leaves them to begin with _INBOX,
+	// where who may listen hears the answers to all.
+	Inbox string
+
 	// Token authenticates, or TokenFile holds the token and is read for each
 	// connection.
 	Token     string
@@ -102,6 +109,11 @@ func (o *Options) check() error {
 			return fmt.Errorf("%w: the prefix %q must be of at most 32 letters, digits, '-' and '_'", stream.ErrInvalid, prefix)
 		}
 	}
+	if o.Inbox != "" {
+		if err := stream.CheckName("inbox", o.Inbox); err != nil {
+			return err
+		}
+	}
 	if o.Replicas < 0 || o.Replicas > 5 {
 		return fmt.Errorf("%w: a stream has from 1 to 5 replicas, not %d", stream.ErrInvalid, o.Replicas)
 	}
@@ -123,8 +135,8 @@ const reconnectBuffer = 16 << 20
 
 // Dial connects to a server by URL, "nats://host:port" or "tls://host:port", or
 // to one of several that commas part. It tries until ctx ends, but returns at
-// once when the server refuses the credentials or the options are against the
-// rules.
+// once when the server refuses the credentials, the options are against the
+// rules, or the user may not hear answers, which is an ErrForbidden.
 func Dial(ctx context.Context, url string, opts *Options) (*Client, error) {
 	if opts == nil {
 		opts = &Options{}
@@ -144,7 +156,7 @@ func Dial(ctx context.Context, url string, opts *Options) (*Client, error) {
 	}
 	if client, err = newClient(conn, opts); err != nil {
 		conn.Close()
-		return nil, err
+		return nil, fmt.Errorf("%s: %w", withoutSecrets(url), err)
 	}
 	hooks.client.Store(client)
 	return client, nil
@@ -194,6 +206,9 @@ func (o *Options) settings(h *hooks) ([]nats.Option, error) {
 		nats.SetCustomDialer(&dialer{net.Dialer{Timeout: dialTimeout}}),
 		nats.CustomReconnectDelay(reconnectDelay), nats.DisconnectErrHandler(h.disconnected), nats.ReconnectHandler(h.reconnected),
 		nats.ErrorHandler(h.failed)}
+	if o.Inbox != "" {
+		settings = append(settings, nats.CustomInboxPrefix(o.prefix()+".inbox."+subjectOf(o.Inbox)))
+	}
 	if o.InProcess != nil {
 		settings = append(settings, nats.InProcessServer(o.InProcess))
 	}

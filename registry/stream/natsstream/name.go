@@ -35,6 +35,24 @@ func Token(name string) string {
 	return b.String()
 }
 
+// subjectOf writes a name as tokens of a NATS subject, one for each part of the
+// name, so that wildcards of the server's permissions can stand for parts. An
+// empty part becomes '%', which is no token of a part. It never returns the same
+// tokens for two names.
+func subjectOf(name string) string {
+	subject := strings.ReplaceAll(Token(name), "~", ".")
+	if subject[0] != '.' && subject[len(subject)-1] != '.' && !strings.Contains(subject, "..") {
+		return subject
+	}
+	parts := strings.Split(subject, ".")
+	for i, part := range parts {
+		if part == "" {
+			parts[i] = "%"
+		}
+	}
+	return strings.Join(parts, ".")
+}
+
 func isPlain(c byte) bool {
 	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_'
 }

@@ -132,7 +132,7 @@ func (s *sink) repair(ctx context.Context, wait time.Duration) {
 		if s.queue.client.pause(ctx, wait) != nil {
 			return
 		}
-		err := s.queue.client.retry(ctx, s.open)
+		err := s.queue.client.retryOn(ctx, s.queue.inside, s.open)
 		if err == nil {
 			s.reconnected()
 			return

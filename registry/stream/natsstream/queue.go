@@ -6,8 +6,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -24,7 +26,10 @@ type queue struct {
 	token   string
 	inside  string // the name of the JetStream stream
 	subject string // of events, up to the event's name
+	plain   string // the same with the name as one token, which the stream takes too
 	opts    stream.Options
+	keeps   bool         // a stream that is there stays as it is
+	most    atomic.Int64 // events of the stream, where it must be made
 }
 
 // maxStreamToken is the part of a JetStream stream's name that names the stream;
@@ -49,10 +54,12 @@ func (c *Client) Stream(ctx context.Context, name string, opts *stream.Options) 
 		q.subject = c.prefix + ".short." + q.token + "."
 	} else {
 		q.inside = c.prefix + "~" + shortened(q.token, maxStreamToken)
-		q.subject = c.prefix + ".stream." + q.token + "."
+		q.subject = c.prefix + ".stream." + subjectOf(name) + "."
+		q.plain = c.prefix + ".stream." + q.token + "."
 	}
-	err = c.retry(ctx, func(ctx context.Context) error { return q.open(ctx, opts == nil) })
-	if err != nil {
+	q.keeps = opts == nil
+	q.most.Store(int64(resolved.MaxEvents))
+	if err := c.retryOn(ctx, q.inside, q.open); err != nil {
 		return nil, err
 	}
 	return q, nil
@@ -63,44 +70,72 @@ func (q *queue) isShort() bool { return q.opts.TTL > 0 }
 // Name implements [stream.Stream].
 func (q *queue) Name() string { return q.name }
 
-// open makes the stream, and sets its bounds unless those of a stream that is
-// there are to be kept. It is called before others have the queue.
-func (q *queue) open(ctx context.Context, keep bool) error {
-	found, err := q.ensure(ctx)
-	if err != nil || found == nil || q.isShort() {
-		return err
+// open makes the stream, or sets the bounds of one that is there. Where those are
+// kept it learns them, to make the stream with them should it vanish.
+func (q *queue) open(ctx context.Context) error {
+	return q.ensure(ctx, func(config *jetstream.StreamConfig) bool {
+		if q.keeps {
+			q.most.Store(config.MaxMsgs)
+		}
+		most := q.most.Load()
+		differs := config.MaxMsgs != most
+		config.MaxMsgs = most
+		return differs
+	})
+}
+
+// remake makes the stream when it is not there.
+func (q *queue) remake(ctx context.Context) error { return q.ensure(ctx, nil) }
+
+// ensure makes the stream when it is not there. One that is there, also because
+// another client made it at the same time, it changes as set says, and to take
+// events on all subjects that it should have.
+func (q *queue) ensure(ctx context.Context, set func(*jetstream.StreamConfig) (differs bool)) error {
+	for {
+		found, err := q.client.js.Stream(ctx, q.inside)
+		if err == nil {
+			return q.adjust(ctx, found.CachedInfo().Config, set)
+		}
+		if !errors.Is(err, jetstream.ErrStreamNotFound) {
+			return q.client.refused(err)
+		}
+		if made, err := q.create(ctx); made || err != nil {
+			return err
+		}
 	}
-	config := found.CachedInfo().Config
-	if keep {
-		q.opts.MaxEvents = int(config.MaxMsgs)
-	}
-	if int(config.MaxMsgs) == q.opts.MaxEvents {
+}
+
+// adjust changes a stream that is there.
+func (q *queue) adjust(ctx context.Context, config jetstream.StreamConfig, set func(*jetstream.StreamConfig) bool) error {
+	if q.isShort() {
 		return nil
 	}
-	config.MaxMsgs = int64(q.opts.MaxEvents)
-	_, err = q.client.js.UpdateStream(ctx, config)
+	differs := set != nil && set(&config)
+	for _, subject := range q.subjects() {
+		if !slices.Contains(config.Subjects, subject) {
+			config.Subjects, differs = append(config.Subjects, subject), true
+		}
+	}
+	if !differs {
+		return nil
+	}
+	_, err := q.client.js.UpdateStream(ctx, config)
 	return q.client.refused(err)
 }
 
-// ensure makes the stream when it is not there, and returns it when it is, also
-// when another client made it at the same time, with bounds of its own.
-func (q *queue) ensure(ctx context.Context) (jetstream.Stream, error) {
-	for {
-		found, err := q.client.js.Stream(ctx, q.inside)
-		if !errors.Is(err, jetstream.ErrStreamNotFound) {
-			return found, q.client.refused(err)
-		}
-		if made, err := q.create(ctx); made || err != nil {
-			return nil, err
-		}
+// subjects are those of the events of a stream of its own.
+func (q *queue) subjects() []string {
+	if q.plain == q.subject {
+		return []string{q.subject + "*"}
 	}
+	return []string{q.subject + "*", q.plain + "*"}
 }
 
 // create makes the stream. It returns false when another client just made it.
 func (q *queue) create(ctx context.Context) (made bool, err error) {
 	config := jetstream.StreamConfig{
-		Name: q.inside, Subjects: []string{q.subject + "*"}, Storage: jetstream.FileStorage, Replicas: q.client.copies(),
-		Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, MaxMsgs: int64(q.opts.MaxEvents),
+		Name: q.inside, Subjects: q.subjects(), Storage: jetstream.FileStorage, Replicas: q.client.copies(),
+		Retention: jetstream.WorkQueuePolicy, Discard: jetstream.DiscardNew, MaxMsgs: q.most.Load(),
 		Metadata: map[string]string{"toolcrib.stream": q.name},
 	}
 	if q.isShort() {
@@ -154,18 +189,13 @@ func (q *queue) Add(ctx context.Context, event string, payload []byte) (string, 
 			return id, err
 		}
 		// The stream is gone, or a cluster elects who keeps it.
-		if err := q.client.retry(ctx, q.remake); err != nil {
+		if err := q.client.retryOn(ctx, q.inside, q.remake); err != nil {
 			return "", err
 		}
 		if stop := q.client.pause(ctx, wait); stop != nil {
 			return "", fmt.Errorf("%w: no server keeps the stream %q: %w", stream.ErrUnavailable, q.name, stop)
 		}
 	}
-}
-
-func (q *queue) remake(ctx context.Context) error {
-	_, err := q.ensure(ctx)
-	return err
 }
 
 // add publishes an event once. ErrNoResponder says that no server took it.
@@ -248,7 +278,7 @@ func ttlSeconds(ttl time.Duration) string {
 // Size implements [stream.Stream].
 func (q *queue) Size(ctx context.Context) (stream.Size, error) {
 	var size stream.Size
-	err := q.client.retry(ctx, func(ctx context.Context) error {
+	err := q.client.retryOn(ctx, q.inside, func(ctx context.Context) error {
 		events, err := q.events(ctx)
 		if err != nil {
 			return err
@@ -329,14 +359,14 @@ func (q *queue) RemoveSink(ctx context.Context, name string) error {
 	if err := stream.CheckName("sink", name); err != nil {
 		return err
 	}
-	return q.client.retry(ctx, func(ctx context.Context) error {
+	return q.client.retryOn(ctx, q.inside, func(ctx context.Context) error {
 		return ignoreMissing(q.client.js.DeleteConsumer(ctx, q.inside, q.consumerName(name)))
 	})
 }
 
 // Destroy implements [stream.Stream].
 func (q *queue) Destroy(ctx context.Context) error {
-	return q.client.retry(ctx, func(ctx context.Context) error {
+	return q.client.retryOn(ctx, q.inside, func(ctx context.Context) error {
 		if !q.isShort() {
 			return ignoreMissing(q.client.js.DeleteStream(ctx, q.inside))
 		}

@@ -61,7 +61,12 @@ func (q *queue) Sink(ctx context.Context, name string, opts *stream.SinkOptions)
 		events: make(chan stream.Event, resolved.InFlight), stopping: make(chan struct{}), stopped: make(chan struct{}),
 		broken: make(chan struct{}, 1), held: map[uint64]*lease{}, heard: time.Now()}
 	s.next = "$JS.API.CONSUMER.MSG.NEXT." + q.inside + "." + s.consumer
-	if err := q.client.retry(ctx, s.open); err != nil {
+	if q.keeps {
+		if err := q.client.retryOn(ctx, q.inside, q.open); err != nil {
+			return nil, err
+		}
+	}
+	if err := q.client.retryOn(ctx, q.inside, s.open); err != nil {
 		return nil, err
 	}
 	return s, s.start()

@@ -2,9 +2,9 @@ package redisstream
 
 import (
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
-	"strconv"
 	"sync"
 	"time"
 
@@ -23,7 +23,7 @@ type asks struct {
 	inbox   *ear // nil until the first question
 
 	mu      sync.Mutex
-	number  uint64
+	turn    int // grows with each question, so that those who respond take turns
 	waiting map[string]chan stream.Message
 	known   map[string]*responders
 	closed  chan struct{}
@@ -100,7 +100,7 @@ func (a *asks) open(ctx context.Context) error {
 	if _, err := a.client.posts.do(ctx, &command{args: []any{"PING"}}); err != nil {
 		return refusal(err)
 	}
-	inbox := &ear{name: a.client.channels.inbox(a.client.id), hear: a.hear}
+	inbox := &ear{name: a.client.inbox, hear: a.hear}
 	if err := a.client.hub.listenNow(ctx, inbox); err != nil {
 		return err
 	}
@@ -124,8 +124,8 @@ func (a *asks) hear(text string) {
 func (a *asks) add() (number string, answer <-chan stream.Message) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.number++
-	number = strconv.FormatUint(a.number, 36)
+	a.turn++
+	number = rand.Text() // Nobody answers who did not get the question.
 	waiting := make(chan stream.Message, 1)
 	a.waiting[number] = waiting
 	return number, waiting
@@ -152,7 +152,7 @@ func (a *asks) choose(ctx context.Context, subject string) (string, error) {
 	}
 	slices.Sort(found)
 	a.mu.Lock()
-	a.known[subject] = &responders{channels: found, next: int(a.number % uint64(len(found))), until: time.Now().Add(knownFor)}
+	a.known[subject] = &responders{channels: found, next: a.turn % len(found), until: time.Now().Add(knownFor)}
 	a.mu.Unlock()
 	channel, _ := a.choice(subject)
 	return channel, nil

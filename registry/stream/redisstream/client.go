@@ -23,7 +23,7 @@ type Client struct {
 	log        *slog.Logger
 	scripts    *scripts
 	channels   channels
-	id         string
+	inbox      string // its channel
 
 	ctx    context.Context // ends with the client
 	cancel context.CancelFunc
@@ -55,7 +55,7 @@ func newID() string {
 func newClient(settings *redis.Options, o *Options) *Client {
 	c := &Client{
 		settings: settings, maxPayload: o.maxPayload(), log: o.logger(), scripts: newScripts(),
-		channels: channelsOf(settings.DB), id: newID(), open: map[closer]struct{}{},
+		channels: channelsOf(settings.DB), inbox: channelsOf(settings.DB).inbox(o.Inbox, newID()), open: map[closer]struct{}{},
 	}
 	c.redis = c.connect(stream.DefaultLease, c.scripts.load)
 	c.ctx, c.cancel = context.WithCancel(context.Background())

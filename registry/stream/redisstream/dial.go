@@ -29,6 +29,11 @@ type Options struct {
 	User, Password string
 	PasswordFile   string
 
+	// Inbox is the name to which others answer this client, so that the ACL of its user can let it hear what is for it
+	// alone. With "toolset:weather" answers come to channels that begin with toolcrib:<db>:inbox:toolset:weather:, and
+	// without to toolcrib:<db>:inbox:<id>.
+	Inbox string
+
 	// TLS is used for URLs that begin with rediss://, and for all when it is not nil. CAFile holds certificates of
 	// those who may sign the server's, and CertFile with KeyFile the client's own.
 	TLS               *tls.Config
@@ -74,7 +79,8 @@ func (o *Options) clientName() string {
 
 // Dial connects to a server by URL: "redis://host:port/database", "rediss://…" with TLS, or "unix:///path". User and
 // password may stand before the host. It tries until ctx ends, but returns at once when the server refuses the
-// credentials, is no Redis 7, or would drop streams when its memory is full, and when an option is against the rules.
+// credentials, does not let the user load scripts, is no Redis 7, or would drop streams when its memory is full, and
+// when an option is against the rules.
 // No error holds a password.
 func Dial(ctx context.Context, url string, opts *Options) (*Client, error) {
 	if opts == nil {
@@ -91,7 +97,7 @@ func Dial(ctx context.Context, url string, opts *Options) (*Client, error) {
 		if err == nil {
 			return client, nil
 		}
-		final := errors.Is(err, stream.ErrInvalid) || untrusted(err)
+		final := errors.Is(err, stream.ErrInvalid) || errors.Is(err, stream.ErrForbidden) || untrusted(err)
 		if final || !pause.wait(ctx) {
 			client.cancel()
 			return nil, errors.Join(fmt.Errorf("%w: %s: %w", kind(err), settings.Addr, err), client.Close())
@@ -101,8 +107,10 @@ func Dial(ctx context.Context, url string, opts *Options) (*Client, error) {
 
 // kind is the sentinel of an error of Dial.
 func kind(err error) error {
-	if errors.Is(err, stream.ErrInvalid) {
-		return stream.ErrInvalid
+	for _, kind := range []error{stream.ErrInvalid, stream.ErrForbidden} {
+		if errors.Is(err, kind) {
+			return kind
+		}
 	}
 	return stream.ErrUnavailable
 }
@@ -115,6 +123,11 @@ func untrusted(err error) bool {
 
 // settings makes those of go-redis.
 func (o *Options) settings(address string) (*redis.Options, error) {
+	if o.Inbox != "" {
+		if err := stream.CheckName("inbox", o.Inbox); err != nil {
+			return nil, err
+		}
+	}
 	if o.MaxPayload < 0 {
 		return nil, fmt.Errorf("%w: MaxPayload may not be negative", stream.ErrInvalid)
 	}
@@ -239,7 +252,9 @@ func check(ctx context.Context, client *redis.Client) error {
 	switch {
 	case judge(err) == unsent || judge(err) == broken:
 		return err
-	case err != nil && strings.HasPrefix(err.Error(), "NOPERM"):
+	case errors.Is(err, stream.ErrForbidden):
+		return err
+	case err != nil && strings.HasPrefix(err.Error(), noPermission):
 		return nil // The user may not ask; the first use tells.
 	case err != nil:
 		return fmt.Errorf("%w: the server refused: %s", stream.ErrInvalid, err.Error())

@@ -14,6 +14,8 @@
 //     {pulse:stream:n}:later says when what was given back may be delivered again;
 //   - what is published goes to channels that begin with toolcrib:d:, where d is the number of the database.
 //
+// What the ACL of a user does not permit fails with [stream.ErrForbidden], or is logged where nobody waits for it.
+//
 // # Cost
 //
 // An acknowledged entry is deleted, so that a stream is as long as its queue. A sink holds one connection on which it

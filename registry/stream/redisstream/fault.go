@@ -50,6 +50,56 @@ func judgeRefusal(text string) verdict {
 	return answered
 }
 
+// noPermission begins what Redis says where the ACL of a user does not permit a command, a key or a channel.
+const noPermission = "NOPERM"
+
+// denied returns what to permit where the ACL of the user does not permit a command, and err otherwise. In a script it is
+// one of the commands of the script that Redis names.
+func denied(args []any, err error) error {
+	var refused redis.Error
+	if err == nil || !errors.As(err, &refused) || !strings.Contains(refused.Error(), noPermission) {
+		return err
+	}
+	return &denial{what: subjectOf(args), said: err}
+}
+
+// denial is a [stream.ErrForbidden].
+type denial struct {
+	what string // the command with its keys or channels
+	said error
+}
+
+func (d *denial) Error() string {
+	return fmt.Sprintf("Redis does not permit this user: %s: %v; permit it with ACL SETUSER, or connect as another", d.what, d.said)
+}
+
+// Unwrap keeps what Redis said, beside the sentinel.
+func (d *denial) Unwrap() []error { return []error{stream.ErrForbidden, d.said} }
+
+// subjectOf names a command with its keys or channels, and without what it carries.
+func subjectOf(args []any) string {
+	last := 2
+	switch name, _ := args[0].(string); name {
+	case "EVALSHA", "EVAL":
+		return fmt.Sprintf("a script on the keys %q, %q and %q", args[3:6]...)
+	case "PUBSUB":
+		last = 3
+	case "XPENDING", "HSET", "PUBLISH", "SUBSCRIBE", "XREADGROUP":
+	case "DEL":
+		last = len(args)
+	default:
+		last = 1
+		if name == "CLIENT" || name == "SCRIPT" {
+			last = 2
+		}
+	}
+	texts := make([]string, 0, last)
+	for _, arg := range args[:min(last, len(args))] {
+		texts = append(texts, fmt.Sprint(arg))
+	}
+	return strings.Join(texts, " ")
+}
+
 // forgotten reports whether Redis does not have the sink, because the data were lost or the sink was removed.
 func forgotten(err error) bool {
 	var refused redis.Error
@@ -80,7 +130,7 @@ func refusal(err error) error {
 		return nil
 	}
 	var refused redis.Error
-	if errors.As(err, &refused) {
+	if errors.As(err, &refused) && !errors.Is(err, stream.ErrForbidden) {
 		return fmt.Errorf("redisstream: Redis refused: %w", err)
 	}
 	return err

@@ -22,6 +22,7 @@ type hub struct {
 	mu       sync.Mutex
 	channels map[string]*channel
 	orders   []order       // for Redis, in the order in which it is to confirm them
+	sent     []order       // of them, those that it has not answered
 	news     chan struct{} // has room for one: there are orders
 	broken   chan struct{} // closed and made anew when the connection broke or there is still none
 	running  sync.WaitGroup
@@ -44,8 +45,9 @@ type channel struct {
 
 // ear hears what is published on a channel.
 type ear struct {
-	name string
-	hear func(text string) // must not block
+	name   string
+	hear   func(text string) // must not block
+	denied error             // Redis does not permit it; the hub's mu guards it
 }
 
 func newHub(ctx context.Context, client *redis.Client, log *slog.Logger) *hub {
@@ -66,7 +68,9 @@ func (h *hub) listenNow(ctx context.Context, e *ear) error {
 func (h *hub) listenUnless(ctx context.Context, e *ear, broken <-chan struct{}) error {
 	select {
 	case <-h.add(e):
-		return nil
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		return e.denied
 	case <-broken:
 		h.remove(e)
 		return stream.ErrUnavailable
@@ -113,12 +117,7 @@ func (h *hub) order(o order) {
 func (h *hub) carryOut() {
 	for first := true; ; {
 		for _, o := range h.takeOrders() {
-			// Without a connection the order is noted, and carried out when there is one.
-			if o.subscribe {
-				_ = h.sub.Subscribe(h.ctx, o.name)
-			} else {
-				_ = h.sub.Unsubscribe(h.ctx, o.name)
-			}
+			h.send(o)
 			if first {
 				first = false
 				h.running.Go(h.receive)
@@ -129,6 +128,29 @@ func (h *hub) carryOut() {
 		case <-h.ctx.Done():
 			return
 		}
+	}
+}
+
+// send sends an order. Without a connection it is noted, and carried out when there is one.
+func (h *hub) send(o order) {
+	h.mu.Lock()
+	h.sent = append(h.sent, o)
+	h.mu.Unlock()
+	tell := h.sub.Unsubscribe
+	if o.subscribe {
+		tell = h.sub.Subscribe
+	}
+	if tell(h.ctx, o.name) != nil {
+		h.answered(o.name)
+	}
+}
+
+// answered removes the oldest order about a channel from those that Redis has not answered.
+func (h *hub) answered(name string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if at := slices.IndexFunc(h.sent, func(o order) bool { return o.name == name }); at >= 0 {
+		h.sent = slices.Delete(h.sent, at, at+1)
 	}
 }
 
@@ -181,6 +203,10 @@ func (h *hub) receive() {
 			h.dispatch(got)
 			continue
 		}
+		if answered := judge(err) == answered; answered {
+			h.refuse(err)
+			continue
+		}
 		if h.ctx.Err() == nil && pause.next == 0 {
 			h.log.Warn("the connection to Redis broke; messages may be lost", "err", err)
 		}
@@ -196,6 +222,7 @@ func (h *hub) dispatch(got any) {
 			e.hear(got.Payload)
 		}
 	case *redis.Subscription:
+		h.answered(got.Channel)
 		h.confirm(got.Channel)
 	}
 }
@@ -223,6 +250,37 @@ func (h *hub) confirm(name string) {
 	h.tidy(name, c)
 }
 
+// refuse takes it that Redis does not let the client listen to a channel: that of the oldest order that it has not answered.
+// Where there is none, all channels were subscribed to at once on a new connection, and it is asked for each alone.
+func (h *hub) refuse(err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if len(h.sent) == 0 {
+		for name, c := range h.channels {
+			if len(c.ears) > 0 {
+				h.order(order{name, true})
+			}
+		}
+		return
+	}
+	name := h.sent[0].name
+	h.sent = h.sent[1:]
+	err = denied([]any{"SUBSCRIBE", name}, err)
+	h.log.Error("Redis does not let this process listen", "channel", name, "err", err)
+	c := h.channels[name]
+	if c == nil {
+		return
+	}
+	for e := range c.ears {
+		e.denied = err
+	}
+	for _, signal := range c.signals {
+		close(signal)
+	}
+	delete(h.channels, name)
+	h.order(order{name, false}) // or it would be subscribed to with all others on the next connection
+}
+
 // lose notes that the connection broke, on which nothing more is confirmed. What is listened to is subscribed to on the
 // next connection.
 func (h *hub) lose() {
@@ -230,6 +288,7 @@ func (h *hub) lose() {
 	defer h.mu.Unlock()
 	close(h.broken)
 	h.broken = make(chan struct{})
+	h.sent = nil
 	for name, c := range h.channels {
 		var waits []chan struct{}
 		for _, signal := range c.signals {

@@ -57,7 +57,13 @@ func channelsOf(db int) channels { return channels{prefix: fmt.Sprintf("toolcrib
 
 func (c channels) subject(name string) string { return c.prefix + "bus:" + escape(name) }
 
-func (c channels) inbox(client string) string { return c.prefix + "inbox:" + client }
+// inbox is where a client is answered. The name may be empty.
+func (c channels) inbox(name, client string) string {
+	if name != "" {
+		client = escape(name) + ":" + client
+	}
+	return c.prefix + "inbox:" + client
+}
 
 // wake is where the workers of a stream tell each other that an event was given back.
 func (c channels) wake(stream string) string { return c.prefix + "wake:" + escape(stream) }

@@ -312,6 +312,7 @@ func (p *pipe) send(batch []*command) {
 
 // settle settles a command, and tells of what nobody waits for when it was not carried out.
 func (p *pipe) settle(c *command, value any, err error) {
+	err = denied(c.args, err)
 	if err != nil && !c.until.IsZero() {
 		p.log.Warn("Redis did not carry out what nobody waits for", "command", c.args[0], "err", err)
 	}

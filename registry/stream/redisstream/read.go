@@ -63,7 +63,7 @@ func (s *sink) readOnce() ([]*lease, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, err
+		return nil, denied([]any{"XREADGROUP", s.queue.keys.stream}, err)
 	}
 	fetched := make([]*lease, 0, len(streams[0].Messages))
 	for _, message := range streams[0].Messages {

@@ -46,7 +46,7 @@ func (s *scripts) load(ctx context.Context, conn *redis.Conn) error {
 		}
 		return nil
 	})
-	return err
+	return denied([]any{"SCRIPT", "LOAD"}, err)
 }
 
 // call makes a command of a script.
@@ -136,7 +136,7 @@ if ttl > 0 then
 else
   most = tonumber(redis.call('HGET', KEYS[2], 'events') or most)
   if held >= most then
-    reclaim(KEYS[1])
+    pcall(reclaim, KEYS[1]) -- Who may only add may not remove.
     held = redis.call('XLEN', KEYS[1])
   end
 end

@@ -1,0 +1,170 @@
+package natsstream
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/toolcrib/toolcrib/registry/stream"
+)
+
+// denial is what the server's permissions do not let this client do. The server
+// says so without saying which message it was about, but for its subject.
+type denial struct {
+	action  string // "publish" or "subscribe"
+	subject string
+}
+
+// denialOf reads an error of the connection. It returns nil for another error.
+func denialOf(err error) *denial {
+	if !errors.Is(err, nats.ErrPermissionViolation) {
+		return nil
+	}
+	for _, kind := range [...]struct{ before, action string }{
+		{`Subscription to "`, "subscribe"}, {`Publish to "`, "publish"}, {`Reply of "`, "publish"}} {
+		if _, rest, found := strings.Cut(err.Error(), kind.before); found {
+			subject, _, _ := strings.Cut(rest, `"`)
+			return &denial{kind.action, subject}
+		}
+	}
+	return nil
+}
+
+// Error says what to permit.
+func (d *denial) Error() string {
+	return fmt.Sprintf("the NATS server does not let this user %s to %q; permit it with permissions.%s.allow of the user, or connect as another",
+		d.action, d.subject, d.action)
+}
+
+// Unwrap makes it a [stream.ErrForbidden].
+func (d *denial) Unwrap() error { return stream.ErrForbidden }
+
+// deniedSince returns the denial that made a subscription to a subject fail, if
+// the connection learned of one after its error was before.
+func deniedSince(conn *nats.Conn, before error, subject string) error {
+	last := conn.LastError()
+	if last == before { //nolint:errorlint // Another error of the same kind is news.
+		return nil
+	}
+	if d := denialOf(last); d != nil && d.action == "subscribe" && d.subject == subject {
+		return d
+	}
+	return nil
+}
+
+// deny tells whoever waits for what the server did not permit, and the log, which
+// is the only one to hear of what nobody waits for.
+func (h *hooks) deny(d *denial) {
+	if h.denied.due(*d, time.Now()) {
+		h.log.Error("the stream server does not permit what this process needs", "action", d.action, "subject", d.subject, "error", d)
+	}
+	client := h.client.Load()
+	if client == nil || d.action != "publish" {
+		return
+	}
+	client.asks.refuse(d.subject, d)
+	client.tries.refuse(d)
+	client.mu.Lock()
+	defer client.mu.Unlock()
+	for part := range client.open {
+		if s, is := part.(*sink); is && s.next == d.subject {
+			s.refused()
+		}
+	}
+}
+
+// reminders keep a denial that comes again and again from filling the log.
+type reminders struct {
+	mu   sync.Mutex
+	said map[denial]time.Time
+}
+
+// remindEvery is how often a denial is logged, and maxReminders how many different
+// ones are remembered.
+const (
+	remindEvery  = time.Minute
+	maxReminders = 1000
+)
+
+// due reports whether to log a denial.
+func (r *reminders) due(d denial, now time.Time) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last, said := r.said[d]; said && now.Sub(last) < remindEvery {
+		return false
+	}
+	if r.said == nil || len(r.said) >= maxReminders {
+		r.said = map[denial]time.Time{}
+	}
+	r.said[d] = now
+	return true
+}
+
+// tries are the requests to the server that wait for their answers and are about a
+// JetStream stream.
+type tries struct {
+	mu    sync.Mutex
+	under map[*try]struct{}
+}
+
+type try struct {
+	inside string // the name of the JetStream stream
+	cancel context.CancelCauseFunc
+}
+
+// run calls attempt, and ends its context when the server does not permit a request
+// about the stream.
+func (t *tries) run(ctx context.Context, inside string, attempt func(context.Context) error) error {
+	if inside == "" {
+		return attempt(ctx)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	mine := &try{inside, cancel}
+	t.mu.Lock()
+	t.under[mine] = struct{}{}
+	t.mu.Unlock()
+	defer func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		delete(t.under, mine)
+	}()
+	err := attempt(ctx)
+	var denied *denial
+	if err != nil && errors.As(context.Cause(ctx), &denied) {
+		return denied
+	}
+	return err
+}
+
+func (t *tries) refuse(d *denial) {
+	rest, found := strings.CutPrefix(d.subject, "$JS.API.")
+	if !found || strings.HasPrefix(rest, "CONSUMER.MSG.NEXT.") {
+		return
+	}
+	tokens := strings.Split(rest, ".")
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for one := range t.under {
+		if len(tokens) > 2 && tokens[2] == one.inside {
+			one.cancel(d)
+		}
+	}
+}
+
+// refused notes that the server does not let the sink ask for events. It asks again
+// after a pause, since permissions can change.
+func (s *sink) refused() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.asked = 0
+	select {
+	case s.broken <- struct{}{}:
+	default:
+	}
+}
