@@ -254,7 +254,11 @@ func (ts *toolset) stream(ctx context.Context) (stream.Stream, error) {
 	if ts.requests != nil {
 		return ts.requests, nil
 	}
-	s, err := ts.reg.client.Stream(ctx, RequestStream(ts.name), ts.reg.opts.Requests)
+	bounds := ts.reg.opts.Requests
+	if bounds == nil {
+		bounds = &stream.Options{} // and not nil, so that the stream is made now
+	}
+	s, err := ts.reg.client.Stream(ctx, RequestStream(ts.name), bounds)
 	if err != nil {
 		return nil, err
 	}

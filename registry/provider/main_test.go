@@ -132,7 +132,12 @@ func (c *crib) close(reg *registry.Registry) {
 // serve runs a worker until stop is called, which returns what Serve did.
 func (c *crib) serve(toolset string, h provider.Handler, opts provider.Options) (stop func() error) {
 	c.t.Helper()
-	client := c.connect()
+	return c.serveOn(c.connect(), toolset, h, opts)
+}
+
+// serveOn is serve on a client of the caller's.
+func (c *crib) serveOn(client stream.Client, toolset string, h provider.Handler, opts provider.Options) (stop func() error) {
+	c.t.Helper()
 	if opts.Pong == nil {
 		opts.Pong = provider.Pong(client, "")
 	}

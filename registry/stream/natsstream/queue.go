@@ -59,7 +59,12 @@ func (c *Client) Stream(ctx context.Context, name string, opts *stream.Options) 
 	}
 	q.keeps = opts == nil
 	q.most.Store(int64(resolved.MaxEvents))
-	if err := c.retryOn(ctx, q.inside, q.open); err != nil {
+	if q.keeps || q.isShort() {
+		err = ctx.Err() // What is missing is made when it is needed.
+	} else {
+		err = c.retryOn(ctx, q.inside, q.open)
+	}
+	if err != nil {
 		return nil, err
 	}
 	return q, nil

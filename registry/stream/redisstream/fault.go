@@ -53,14 +53,19 @@ func judgeRefusal(text string) verdict {
 // noPermission begins what Redis says where the ACL of a user does not permit a command, a key or a channel.
 const noPermission = "NOPERM"
 
-// denied returns what to permit where the ACL of the user does not permit a command, and err otherwise. In a script it is
-// one of the commands of the script that Redis names.
+// denied returns what to permit where the ACL of the user does not permit a command, and err otherwise. For a command of
+// a script Redis has other words, which differ from version to version.
 func denied(args []any, err error) error {
 	var refused redis.Error
-	if err == nil || !errors.As(err, &refused) || !strings.Contains(refused.Error(), noPermission) {
+	if err == nil || !errors.As(err, &refused) {
 		return err
 	}
-	return &denial{what: subjectOf(args), said: err}
+	for _, sign := range [...]string{noPermission, "The user executing the script can't", "ACL failure in script"} {
+		if strings.Contains(refused.Error(), sign) {
+			return &denial{what: subjectOf(args), said: err}
+		}
+	}
+	return err
 }
 
 // denial is a [stream.ErrForbidden].
