@@ -15,6 +15,9 @@ import (
 	"github.com/toolcrib/toolcrib/registry"
 	"github.com/toolcrib/toolcrib/registry/provider"
 	"github.com/toolcrib/toolcrib/registry/stream"
+	"github.com/toolcrib/toolcrib/store/sqlstore"
+	"github.com/toolcrib/toolcrib/tools"
+	"github.com/toolcrib/toolcrib/tools/inproc"
 )
 
 // A worker with the rights of another toolset, and of its own toolset beside the
@@ -82,6 +85,104 @@ func forbidden(t *testing.T, what, name string, try func() error) {
 	}
 	if took := time.Since(began); took > 2*time.Second {
 		t.Errorf("%s: the error took %v", what, took)
+	}
+}
+
+// A gateway says which right it lacks: when it begins, or to its log and its caller.
+func TestMissingPermissionsOfAGateway(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		start   func(*testing.T, ...edit) *guarded
+		without string
+		says    string
+	}{
+		{"answer", guardedNATS, `"toolcrib.ask.registry.default.>"`, `subscribe to "toolcrib.ask.registry.default.`},
+		{"results", guardedNATS, `"$JS.API.STREAM.CREATE.*"`, `publish to "$JS.API.STREAM.CREATE.toolcrib~registry~default~results~`},
+		{"answer through Redis", guardedRedis, "&toolcrib:0:respond:????????????????:registry:default:* ", ":registry:default:"},
+		{"results in Redis", guardedRedis, "~pulse:stream:registry:default:results:* ", `"pulse:stream:registry:default:results:`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := tt.start(t, ofGateway(t, tt.without))
+			client := g.client(t, "gateway")
+			records, err := sqlstore.OpenMemory(t.Context(), nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer records.Close()
+			_, err = registry.New(caller(t), client, records, g.options())
+			if !errors.Is(err, stream.ErrForbidden) || !strings.Contains(err.Error(), tt.says) {
+				t.Errorf("the gateway begins with %v, want %s", err, tt.says)
+			}
+		})
+	}
+	for _, tt := range []struct {
+		name    string
+		start   func(*testing.T, ...edit) *guarded
+		without string
+		logs    string
+	}{
+		{"send", guardedNATS, `"toolcrib.stream.toolset.*.requests.*"`, `toolcrib.stream.toolset.weather.requests.call`},
+		{"send through Redis", guardedRedis, "+xadd ", `pulse:stream:toolset:weather:requests`},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			g := tt.start(t, ofGateway(t, tt.without))
+			c := g.crib(t)
+			g.serve(t, c, "weather", provider.FromCatalog(forecasts(t, nil, nil)))
+			c.up("weather", 1)
+			_, err := c.call(caller(t), "weather.book", `{"a":1,"b":2}`)
+			if err == nil || !strings.Contains(err.Error(), "does not let the gateway send calls") || !strings.Contains(g.log.String(), tt.logs) {
+				t.Errorf("the caller gets %v, and the log is\n%s", err, g.log)
+			}
+		})
+	}
+}
+
+// ofGateway leaves a right of the gateway out.
+func ofGateway(t *testing.T, right string) edit {
+	return func(block string) string {
+		if strings.HasPrefix(block, "ACL SETUSER weather") {
+			return block
+		}
+		if !strings.Contains(block, right) {
+			t.Fatalf("nothing to leave out: %s", right)
+		}
+		return strings.Replace(block, right, "", 1)
+	}
+}
+
+// A worker that starts before any gateway waits for the streams that it may not make,
+// and one whose tools were replaced ends.
+func TestPermissionsOfAChange(t *testing.T) {
+	for _, b := range backends {
+		t.Run(b.name, func(t *testing.T) {
+			g := b.start(t)
+			first := &crib{t: t}
+			cat := tools.NewCatalog()
+			add := func(_ context.Context, in addArgs) (sum, error) { return sum{in.A + in.B}, nil }
+			if err := inproc.RegisterFunc(cat, "weather.add", add, tools.WithDescription("Before.")); err != nil {
+				t.Fatal(err)
+			}
+			stop := g.serve(t, first, "weather", provider.FromCatalog(cat))
+			if b.name == "NATS" {
+				await(t, "the worker says what it waits for", func() bool {
+					return strings.Contains(g.log.String(), "$JS.API.STREAM.CREATE.toolcrib~toolset~weather~requests") &&
+						strings.Contains(g.log.String(), "waits for a gateway to make the streams")
+				})
+			}
+			c := g.crib(t)
+			c.up("weather", 1)
+			if _, err := c.call(caller(t), "weather.add", `{"a":1,"b":2}`); err != nil {
+				t.Error(err)
+			}
+			g.serve(t, c, "weather", provider.FromCatalog(forecasts(t, nil, nil)))
+			await(t, "the other tools are there", func() bool { return c.reg.Toolsets()[0].Revision == 2 && c.live("weather") == 1 })
+			if err := stop(); !errors.Is(err, provider.ErrSuperseded) {
+				t.Errorf("the worker before ends with %v", err)
+			}
+			if strings.Contains(g.log.String(), "did not end in time") {
+				t.Errorf("the log:\n%s", g.log)
+			}
+		})
 	}
 }
 
