@@ -228,6 +228,60 @@ func TestPermissionsOfRawNATS(t *testing.T) {
 	}
 }
 
+// A gateway answers to inboxes alone, and brings nothing to where a worker may not
+// publish itself.
+func TestAnswersGoToInboxes(t *testing.T) {
+	for _, b := range backends {
+		t.Run(b.name, func(t *testing.T) {
+			g := b.start(t)
+			c := g.crib(t)
+			heard := make(chan stream.Message, 10)
+			weather := g.client(t, "weather")
+			if _, err := weather.Subscribe(t.Context(), registry.CancelSubject("weather"), func(m stream.Message) { heard <- m }); err != nil {
+				t.Fatal(err)
+			}
+			g.askFor(t, "mail", "announce", "bus.toolset.weather.cancel")
+			await(t, "the gateway refuses to answer", func() bool { return strings.Contains(g.log.String(), "no inbox") })
+			if err := c.client.Publish(t.Context(), registry.CancelSubject("weather"), stream.Message{Name: "end"}); err != nil {
+				t.Fatal(err)
+			}
+			if m := receive(t, heard); m.Name != "end" {
+				t.Errorf("an answer went to the workers of weather: %+v", m)
+			}
+		})
+	}
+}
+
+// askFor asks a gateway for an answer that goes somewhere.
+func (g *guarded) askFor(t *testing.T, user, what, where string) {
+	t.Helper()
+	if g.admin == nil {
+		conn, err := nats.Connect(g.url, nats.UserInfo(user, "secret-of-"+user))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if err := conn.PublishRequest("toolcrib.ask.registry.default."+what+"."+what, "toolcrib."+where+".answer", []byte("{}")); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.Flush(); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	conn := redis.NewClient(&redis.Options{Addr: g.admin.Options().Addr, Username: user, Password: "secret-of-" + user, Protocol: 2})
+	defer conn.Close()
+	channels := conn.PubSubChannels(t.Context(), "toolcrib:0:respond:*:registry:default:"+what).Val()
+	if len(channels) != 1 {
+		t.Fatalf("those who respond: %q", channels)
+	}
+	inbox := "toolcrib:0:" + strings.ReplaceAll(where, ".", ":")
+	frame := string(rune(len(inbox))) + inbox + "\x01n" + string(rune(len(what))) + what + "{}"
+	if err := conn.Publish(t.Context(), channels[0], frame).Err(); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // What clients of Redis can do beside package stream is refused as well.
 func TestPermissionsOfRawRedis(t *testing.T) {
 	g := guardedRedis(t)

@@ -67,6 +67,10 @@ func (c *Client) Respond(ctx context.Context, subject string, answer func(contex
 	s := &subscription{client: c}
 	slots := make(chan struct{}, stream.MaxResponding)
 	s.handle = func(msg *nats.Msg) {
+		if !c.mayAnswer(msg.Reply) {
+			c.log.Warn("a question is not answered, as its answer is to go to a subject that is no inbox", "subject", msg.Subject, "reply", msg.Reply)
+			return
+		}
 		slots <- struct{}{}
 		s.running.Go(func() {
 			defer func() { <-slots }()
@@ -74,6 +78,14 @@ func (c *Client) Respond(ctx context.Context, subject string, answer func(contex
 		})
 	}
 	return s, s.start(ctx, "ask", subject, "responders")
+}
+
+// mayAnswer reports whether an answer may go to a subject: not to one of the
+// installation's or the server's own, on which whoever asks may have no right to
+// publish what this client has.
+func (c *Client) mayAnswer(subject string) bool {
+	rest, own := strings.CutPrefix(subject, c.prefix+".")
+	return subject != "" && subject[0] != '$' && (!own || strings.HasPrefix(rest, "inbox."))
 }
 
 // reply sends the answer to a question. Who asked learns of a failure when their

@@ -65,10 +65,16 @@ func (c *Client) Respond(ctx context.Context, subject string, answer func(contex
 		})
 	}
 	s := newSubscription(c, c.channels.responder(subject, newID()), func(f frame) {
+		if !c.mayAnswer(subject, f) {
+			return
+		}
 		places <- struct{}{}
 		begin(f)
 	})
 	s.direct = func(f frame) bool {
+		if !c.mayAnswer(subject, f) {
+			return true
+		}
 		select {
 		case places <- struct{}{}:
 			begin(f)
@@ -82,6 +88,16 @@ func (c *Client) Respond(ctx context.Context, subject string, answer func(contex
 		return nil, err
 	}
 	return s, nil
+}
+
+// mayAnswer reports whether the answer to a question is to go to an inbox, and not to a channel on which whoever asks may
+// have no right to publish what this client has.
+func (c *Client) mayAnswer(subject string, question frame) bool {
+	if c.channels.isInbox(question.inbox) {
+		return true
+	}
+	c.log.Warn("a question is not answered, as its answer is to go to a channel that is no inbox", "subject", subject, "channel", question.inbox)
+	return false
 }
 
 // answer sends an answer to whoever asked. One that cannot be sent is lost, as the bus may lose any message.

@@ -65,6 +65,8 @@ func (c channels) inbox(name, client string) string {
 	return c.prefix + "inbox:" + client
 }
 
+func (c channels) isInbox(channel string) bool { return strings.HasPrefix(channel, c.prefix+"inbox:") }
+
 // wake is where the workers of a stream tell each other that an event was given back.
 func (c channels) wake(stream string) string { return c.prefix + "wake:" + escape(stream) }
 
