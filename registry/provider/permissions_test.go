@@ -61,19 +61,19 @@ func (j *journal) String() string {
 
 func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
-// documented returns the block of the page in a language.
-func documented(t *testing.T, language string) string {
+// documented returns the block of the page that begins with a text.
+func documented(t *testing.T, begin string) string {
 	t.Helper()
 	page, err := os.ReadFile("../../docs/workers-permissions.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, found := strings.Cut(string(page), "```"+language+"\n")
+	_, rest, found := strings.Cut(string(page), "```text\n"+begin)
 	block, _, closed := strings.Cut(rest, "```")
 	if !found || !closed {
-		t.Fatalf("the page has no block of %s", language)
+		t.Fatalf("the page has no block that begins with %s", begin)
 	}
-	return block
+	return begin + block
 }
 
 // edit changes the documented block before it is used, as an operator would who
@@ -82,7 +82,7 @@ type edit func(block string) string
 
 func guardedNATS(t *testing.T, edits ...edit) *guarded {
 	t.Helper()
-	block := documented(t, "conf")
+	block := documented(t, "authorization")
 	user := regexp.MustCompile(`(?s)    \{\n      user: weather\n.*?\n    \}\n`).FindString(block)
 	if user == "" {
 		t.Fatal("the block has no user weather")
@@ -135,7 +135,7 @@ func guardedNATS(t *testing.T, edits ...edit) *guarded {
 
 func guardedRedis(t *testing.T, edits ...edit) *guarded {
 	t.Helper()
-	block := documented(t, "text")
+	block := documented(t, "ACL SETUSER")
 	lines := strings.Split(strings.TrimSpace(block), "\n")
 	lines = append(lines, strings.NewReplacer("weather", "mail", "WEATHER", "MAIL").Replace(lines[1]))
 	for _, e := range edits {

@@ -19,7 +19,8 @@ import (
 // and returns nil; or ErrDrain when that takes longer than Options.DrainTimeout.
 //
 // Before that it returns only an error that trying again would not mend:
-// options or a contract that cannot be used, ErrRefused, ErrSuperseded, or a
+// options or a contract that cannot be used, ErrRefused, ErrSuperseded,
+// stream.ErrForbidden where the backend does not permit what a worker needs, or a
 // closed client.
 func Serve(ctx context.Context, client stream.Client, toolset string, handler Handler, opts Options) error {
 	w, err := newWorker(client, toolset, handler, opts)
