@@ -7,9 +7,9 @@ import (
 
 // Client is a connection to a backend.
 type Client interface {
-	// Stream opens a stream, and makes it when it is not there. With nil
-	// options a stream that is there stays as it is, and a new one has the
-	// defaults; otherwise the stream's bounds are set to those given.
+	// Stream opens a stream. With nil options a stream that is there stays as
+	// it is, and one that is not is made with the defaults when it is first
+	// used; otherwise it is there from now on with the bounds that are given.
 	Stream(ctx context.Context, name string, opts *Options) (Stream, error)
 
 	Bus
