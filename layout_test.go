@@ -64,7 +64,7 @@ var imports = map[string][]string{
 	"tools/auth":               with(ground, "internal/mask", "internal/netguard"),
 	"tools/builtin":            with(ground, "view", "artifacts", "tools/inproc", "tools/search"),
 	"tools/httptool":           with(ground, "internal/credential", "internal/httpfault", "internal/jsontemplate", "internal/mask", "internal/nearest", "internal/netguard"),
-	"tools/mcptool":            with(ground, "internal/mcpwire", "internal/mask", "internal/spread"),
+	"tools/mcptool":            with(ground, "internal/httpfault", "internal/mcpwire", "internal/mask", "internal/spread"),
 	"tools/a2atool":            with(ground, "internal/credential", "internal/httpfault", "internal/mask", "internal/netguard"),
 	"exec":                     with(ground, "internal/expr"),
 	"skill":                    with(ground, "internal/expr", "internal/yamldoc", "exec"),

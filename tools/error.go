@@ -46,7 +46,8 @@ var (
 	// a quota, too many calls at once, or a source whose circuit is open.
 	ErrOverloaded = errors.New("tools: overloaded")
 	// ErrUnavailable: what runs the tool is not there now: no worker serves its
-	// toolset, or the server that calls travel over takes none.
+	// toolset, the server that calls travel over takes none, or there was no
+	// connection to the server that has the tool. The call was not sent.
 	ErrUnavailable = errors.New("tools: unavailable")
 	// ErrIdempotencyConflict: the idempotency key of the call, or its run and
 	// call id, was used for another call. The tool was not called.

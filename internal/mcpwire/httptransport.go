@@ -206,14 +206,14 @@ func (l *httpLink) roundTrip(ctx context.Context, method string, u *url.URL, bod
 	if err == nil {
 		return resp, Answered, nil
 	}
-	if !sent.touched.Load() || neverConnected(err) {
+	if !sent.touched.Load() || NeverConnected(err) {
 		return nil, NotDelivered, err
 	}
 	return nil, MaybeDelivered, err
 }
 
-// neverConnected reports whether there was no connection to send anything on.
-func neverConnected(err error) bool {
+// NeverConnected reports whether there was no connection to send anything on.
+func NeverConnected(err error) bool {
 	var op *net.OpError
 	if errors.As(err, &op) && op.Op == "dial" {
 		return true

@@ -148,7 +148,7 @@ func (x *exchange) poll(ctx context.Context) error {
 		misses++
 		failed := x.peer.failure(ctx, x.skill.name, "asking for the task", err, t.known())
 		if ctx.Err() != nil || failed.Class == tools.ErrClassPermanent || misses > maxMisses {
-			failed.Delivery = tools.DeliveryUnknown // the message was delivered, whatever became of the question
+			failed.Code, failed.Delivery = nil, tools.DeliveryUnknown // the message was delivered, whatever became of the question
 			return failed
 		}
 		pause = max(pause, min(failed.RetryAfter, longestPoll*12))

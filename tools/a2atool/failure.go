@@ -31,6 +31,7 @@ func (p *Peer) answerFailure(tool string, cause error) *tools.Error {
 
 // A verdict is what a cause says of a failed attempt.
 type verdict struct {
+	code     error // a sentinel, or nil
 	class    tools.ErrorClass
 	delivery tools.Delivery
 	reason   string
@@ -43,7 +44,7 @@ type verdict struct {
 func (p *Peer) failure(ctx context.Context, tool, doing string, cause error, k known) *tools.Error {
 	v := judge(ctx, cause, k)
 	return &tools.Error{
-		Tool: tool, Class: v.class, Delivery: v.delivery, RetryAfter: k.retryAfter,
+		Tool: tool, Code: v.code, Class: v.class, Delivery: v.delivery, RetryAfter: k.retryAfter,
 		Retryable: v.class != tools.ErrClassPermanent && v.class != "",
 		Message:   p.message(mask.New(k.hidden...).Clean(doing + " failed: " + v.reason)),
 		Err:       v.cause,
@@ -57,15 +58,18 @@ func judge(ctx context.Context, cause error, k known) verdict {
 	var own *tools.Error
 	switch {
 	case errors.As(cause, &own):
-		return verdict{own.Class, own.Delivery, own.SafeMessage(), own}
+		return verdict{nil, own.Class, own.Delivery, own.SafeMessage(), own}
 	case ctx.Err() != nil:
-		return verdict{"", k.delivery, httpfault.Ended(ctx), ctx.Err()}
+		return verdict{nil, "", k.delivery, httpfault.Ended(ctx), ctx.Err()}
 	case v.refused(cause), v.tooLong(cause, k), v.protocol(cause, k), v.status(cause, k), v.grpc(k), v.connection(cause):
 	case k.bodyErr != nil:
 		v.reason = "the answer broke off: " + httpfault.BareText(k.bodyErr)
 	case k.status != 0 && errors.Is(cause, errNoEvent):
 	case k.status != 0:
 		v.garbage(cause)
+	}
+	if v.delivery == tools.NotDelivered && v.class == tools.ErrClassTransient && k.status == 0 {
+		v.code = tools.ErrUnavailable // there was no connection to send it on
 	}
 	return v
 }

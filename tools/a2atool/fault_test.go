@@ -181,7 +181,7 @@ func TestDownAgent(t *testing.T) {
 	p.net.close() // no connection is left that could turn out to be dead
 	_, err = list[0].Invoke(t.Context(), say("x"))
 	var te *tools.Error
-	if !errors.As(err, &te) || te.Delivery != tools.NotDelivered || te.Class != tools.ErrClassTransient || !te.Retryable {
+	if !errors.As(err, &te) || te.Delivery != tools.NotDelivered || te.Class != tools.ErrClassTransient || !te.Retryable || te.Code != tools.ErrUnavailable {
 		t.Errorf("call: %+v", te)
 	}
 	if _, err = p.Discover(t.Context()); !errors.As(err, &te) || te.Delivery != tools.NotDelivered || p.Status().LastError == "" {

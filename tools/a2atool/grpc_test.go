@@ -65,7 +65,7 @@ func TestFaultsOverGRPC(t *testing.T) {
 func TestDownAgentOverGRPC(t *testing.T) {
 	p, srv := faultyGRPC(t, true, func(context.Context) error { return nil })
 	srv.Stop()
-	if te := attempt(t, t.Context(), p); te.Class != tools.ErrClassTransient || te.Delivery != tools.NotDelivered {
+	if te := attempt(t, t.Context(), p); te.Class != tools.ErrClassTransient || te.Delivery != tools.NotDelivered || te.Code != tools.ErrUnavailable {
 		t.Errorf("got %+v", te)
 	}
 }

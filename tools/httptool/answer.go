@@ -187,7 +187,7 @@ func status(out *outgoing, resp *http.Response) error {
 	if x := excerpt(resp, out); x != "" {
 		e.Message += ": " + x
 	}
-	return e
+	return out.sinceActed(e)
 }
 
 // excerpt returns the beginning of a textual body. Secrets are removed before

@@ -111,6 +111,7 @@ type outgoing struct {
 	hidden []string // values that no error may show
 	masks  *masks
 	bare   bool // goes without the credentials of Network.Wrap
+	acted  bool // a request of the call was answered as done, and the answer is fetched elsewhere
 }
 
 // A trip follows one request on its way.
@@ -121,9 +122,9 @@ func (t *trip) trace() *httptrace.ClientTrace {
 }
 
 // delivery says what is known when no answer came: a request whose headers
-// were not written cannot have been acted upon.
-func (t *trip) delivery() tools.Delivery {
-	if t.wrote.Load() {
+// were not written cannot have been acted upon, unless the one before it was.
+func (t *trip) delivery(out *outgoing) tools.Delivery {
+	if t.wrote.Load() || out.acted {
 		return tools.DeliveryUnknown
 	}
 	return tools.NotDelivered
@@ -164,6 +165,7 @@ func (c *caller) send(ctx context.Context, out *outgoing) (*http.Response, error
 			return nil, rejected(out, resp.StatusCode, "redirected: "+err.Error())
 		}
 		trusted = trusted && netguard.Origin(location) == netguard.Origin(req.URL)
+		out.acted = out.acted || resp.StatusCode <= 303 && !safeMethod(req.Method)
 		if req, err = follow(req, out, resp.StatusCode, location, trusted); err != nil {
 			return nil, rejected(out, resp.StatusCode, err.Error())
 		}

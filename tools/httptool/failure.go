@@ -38,9 +38,9 @@ func rejected(out *outgoing, status int, why string) error {
 func failure(req *http.Request, out *outgoing, err error, t *trip) error {
 	var known *tools.Error
 	if errors.As(err, &known) {
-		return known
+		return out.sinceActed(known)
 	}
-	e := &tools.Error{Class: tools.ErrClassTransient, Delivery: t.delivery(), Retryable: true}
+	e := &tools.Error{Class: tools.ErrClassTransient, Delivery: t.delivery(out), Retryable: true}
 	host := req.URL.Host
 	var (
 		blocked *blockedError
@@ -48,7 +48,7 @@ func failure(req *http.Request, out *outgoing, err error, t *trip) error {
 	)
 	switch {
 	case errors.As(err, &blocked):
-		e.Class, e.Retryable, e.Delivery = tools.ErrClassPermanent, false, tools.NotDelivered
+		e.Class, e.Retryable = tools.ErrClassPermanent, false
 		e.Message = host + ": " + blocked.Error()
 	case req.Context().Err() != nil:
 		e.Class, e.Retryable, e.Err = "", false, req.Context().Err()
@@ -65,8 +65,22 @@ func failure(req *http.Request, out *outgoing, err error, t *trip) error {
 		e.Class = timeoutOr(err, e)
 		e.Message = host + ": " + httpfault.BareText(err)
 	}
+	if e.Delivery == tools.NotDelivered && e.Class == tools.ErrClassTransient {
+		e.Code = tools.ErrUnavailable // there was no connection to send it on
+	}
 	e.Message = out.label + ": " + out.clean(e.Message)
 	return e
+}
+
+// sinceActed returns the error of a request that was not made as that of its call,
+// whose first request may have had its effect.
+func (o *outgoing) sinceActed(e *tools.Error) *tools.Error {
+	if !o.acted || e.Delivery != tools.NotDelivered {
+		return e
+	}
+	acted := *e
+	acted.Delivery = tools.DeliveryUnknown
+	return &acted
 }
 
 // timeoutOr is the class of a failure that is nothing more special: a time

@@ -12,6 +12,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -126,13 +127,13 @@ func TestNoAnswer(t *testing.T) {
 	}
 	gone.Close()
 	e := raw(t, single(t, "http://"+gone.Addr().String(), nil))
-	if e.Class != tools.ErrClassTransient || e.Delivery != tools.NotDelivered {
+	if e.Class != tools.ErrClassTransient || e.Delivery != tools.NotDelivered || e.Code != tools.ErrUnavailable || !e.Retryable {
 		t.Errorf("refused connection: %+v", e)
 	}
 	mustContain(t, e.Message, "refused the connection")
 
 	e = raw(t, single(t, "http://does-not-exist.invalid", nil))
-	if e.Class != tools.ErrClassTransient || e.Delivery != tools.NotDelivered {
+	if e.Class != tools.ErrClassTransient || e.Delivery != tools.NotDelivered || e.Code != tools.ErrUnavailable {
 		t.Errorf("unknown host: %+v", e)
 	}
 
@@ -141,8 +142,43 @@ func TestNoAnswer(t *testing.T) {
 		conn.Close()
 	})
 	e = raw(t, single(t, srv.URL, nil))
-	if e.Delivery != tools.DeliveryUnknown || strings.Contains(e.Error(), key) {
+	if e.Delivery != tools.DeliveryUnknown || e.Code != nil || strings.Contains(e.Error(), key) {
 		t.Errorf("closed connection: %+v", e)
+	}
+}
+
+// A request that was answered with where its answer is may have had its effect: when
+// that is not to be had, it is not made again, and its outcome is not known.
+func TestAnswerElsewhereIsNotThere(t *testing.T) {
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	gone.Close()
+	for name, c := range map[string]struct {
+		to     string
+		status int
+		once   bool
+	}{
+		"nobody there":         {"http://" + gone.Addr().String() + "/x", 303, true},
+		"not now":              {"/busy", 302, true},
+		"to be repeated there": {"/busy", 307, false},
+	} {
+		var posts atomic.Int32
+		srv, _ := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			if r.URL.Path == "/busy" {
+				w.WriteHeader(http.StatusTooManyRequests)
+				return
+			}
+			posts.Add(1)
+			w.Header().Set("Location", c.to)
+			w.WriteHeader(c.status)
+		})
+		cat := single(t, srv.URL, func(cfg *httptool.OpenAPIConfig) { cfg.Policy = tools.ToolPolicy{BackoffBase: time.Millisecond} })
+		e := callError(t, cat, "api_post", `{"body":1}`)
+		if e.OutcomeUnknown != c.once || (posts.Load() == 1) != c.once || errors.Is(e, tools.ErrUnavailable) {
+			t.Errorf("%s: %d requests, %+v", name, posts.Load(), e)
+		}
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/toolcrib/toolcrib/internal/httpfault"
 	"github.com/toolcrib/toolcrib/internal/mcpwire"
 	"github.com/toolcrib/toolcrib/tools"
 )
@@ -55,7 +56,7 @@ func (s *Server) failure(ctx context.Context, tool, doing string, cause error) *
 		v.reason = fmt.Sprintf("its answer is larger than %d bytes", most)
 	}
 	return &tools.Error{
-		Tool: tool, Class: v.class, Delivery: v.delivery, RetryAfter: v.retryAfter,
+		Tool: tool, Code: v.code(cause), Class: v.class, Delivery: v.delivery, RetryAfter: v.retryAfter,
 		Retryable: v.class != tools.ErrClassPermanent && v.class != "",
 		Message:   s.message(fmt.Sprintf("%s failed: %s", doing, v.reason)),
 		Err:       cause,
@@ -144,6 +145,25 @@ func (v *verdict) answered() {
 	if v.delivery == tools.DeliveryUnknown {
 		v.delivery = tools.Answered
 	}
+}
+
+// code is ErrUnavailable for what there was no connection to send on, because the
+// server is not there, and nil otherwise. One that refuses the handshake is there.
+func (v *verdict) code(cause error) error {
+	var (
+		dial    *dialError
+		status  *mcpwire.HTTPError
+		refusal *RPCError
+	)
+	dialled := errors.As(cause, &dial)
+	if v.class != tools.ErrClassTransient || v.delivery != tools.NotDelivered || errors.As(cause, &status) ||
+		dialled && errors.As(dial.err, &refusal) || httpfault.BadCertificate(cause) {
+		return nil
+	}
+	if dialled || mcpwire.NeverConnected(cause) {
+		return tools.ErrUnavailable
+	}
+	return nil
 }
 
 // deliveryOf is what the wire knows. What failed before there was a connection

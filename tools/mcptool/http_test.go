@@ -174,7 +174,7 @@ func TestStatuses(t *testing.T) {
 		if !errors.As(err, &te) {
 			t.Fatalf("%d: %v", tc.status, err)
 		}
-		if te.Class != tc.class || te.Delivery != tc.delivery || te.RetryAfter != tc.wait {
+		if te.Class != tc.class || te.Delivery != tc.delivery || te.RetryAfter != tc.wait || te.Code != nil {
 			t.Errorf("%d: class %s, delivery %d, retry after %v", tc.status, te.Class, te.Delivery, te.RetryAfter)
 		}
 		if !strings.Contains(te.Message, tc.says) || !strings.Contains(te.Message, `"odd"`) || strings.Contains(err.Error(), "secret") {
@@ -223,7 +223,8 @@ func TestServerThatComesBack(t *testing.T) {
 	s.http.(*http.Transport).CloseIdleConnections() // or the call may leave on one that is just ending
 	_, err := echo.Invoke(t.Context(), nil)
 	var te *tools.Error
-	if !errors.As(err, &te) || te.Delivery != tools.NotDelivered || te.Class != tools.ErrClassTransient {
+	if !errors.As(err, &te) || te.Delivery != tools.NotDelivered || te.Class != tools.ErrClassTransient || !te.Retryable ||
+		!errors.Is(err, tools.ErrUnavailable) {
 		t.Fatalf("server down: %#v", err)
 	}
 	if strings.Contains(err.Error(), "url-secret") {

@@ -31,7 +31,7 @@ func (t *remoteTool) invoker(s *Server) tools.Invoker {
 				return tools.ToolResult{}, t.noResource()
 			}
 			if err != nil {
-				return tools.ToolResult{}, s.failure(ctx, t.name, "calling the tool", err)
+				return tools.ToolResult{}, sinceAsked(input, s.failure(ctx, t.name, "calling the tool", err))
 			}
 			result, err := s.result(ctx, t, &answer)
 			if err == nil {
@@ -45,6 +45,15 @@ func (t *remoteTool) invoker(s *Server) tools.Invoker {
 			}
 		}
 	}
+}
+
+// sinceAsked returns the failure to send what a caller said as that of the call, which
+// had reached the server before, and may have had an effect.
+func sinceAsked(input []byte, e *tools.Error) error {
+	if input != nil && e.Delivery == tools.NotDelivered {
+		e.Code, e.Delivery = nil, tools.DeliveryUnknown
+	}
+	return e
 }
 
 // noResource is the failure of a read of what does not exist, or is taken not to.

@@ -1,10 +1,14 @@
 package mcptool
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -13,6 +17,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/internal/mcpwire"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -326,4 +331,28 @@ func serveAsking() int {
 		return 1
 	}
 	return 0
+}
+
+// What a caller said and the server did not take leaves open what the call did before
+// it asked.
+func TestAnswerThatIsNotDelivered(t *testing.T) {
+	server := newAsking(nil)
+	inner := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true})
+	calls := 0
+	ts := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if bytes.Contains(body, []byte("inputResponses")) {
+			calls++
+			http.Error(w, "later", http.StatusTooManyRequests)
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body))
+		inner.ServeHTTP(w, r)
+	}))
+	t.Cleanup(ts.Close)
+	cat := catalogOf(t, start(t, &Config{Name: "odd", URL: ts.URL, Version: mcpwire.LatestStateless}))
+	_, err := tools.Invoke(caller(t, "s", "s", says("ada")), cat, "odd_input", nil)
+	if !errors.Is(err, tools.ErrOutcomeUnknown) || calls != 1 {
+		t.Errorf("%d times: %v", calls, err)
+	}
 }
