@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"os"
 	"os/signal"
-	"syscall"
 
 	"github.com/spf13/cobra"
 )
@@ -46,7 +44,7 @@ func (a *app) serveStdio(ctx context.Context, t *target, data string) error {
 		return err
 	}
 	p.stdio, p.session, p.toolset = true, t.session, t.toolset
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, p.endSignals()...)
 	defer stop()
 	g, err := p.open(context.WithoutCancel(ctx), logger, data)
 	if err != nil {

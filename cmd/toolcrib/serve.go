@@ -51,7 +51,8 @@ JSON protocol at /v1/, and the state of the process at /healthz and /readyz.
 SIGINT let the calls in flight finish within --drain-timeout; a second signal
 ends at once. A change of the configuration's file is applied while it serves;
 SIGHUP asks for that at once. Without -c and without a ./` + defaultConfig + ` it serves a
-demonstration: tools of every kind that need nothing but this program.`,
+demonstration: tools of every kind that need nothing but this program; SIGHUP ends
+that like SIGTERM.`,
 		Args: arity(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error { return a.serve(cmd.Context(), &f) },
 	}
@@ -115,7 +116,7 @@ type service struct {
 
 func (s *service) run(ctx context.Context, listener net.Listener) error {
 	signals := make(chan os.Signal, 2)
-	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	signal.Notify(signals, s.plan.endSignals()...)
 	defer signal.Stop(signals)
 
 	s.gateway.ServedAt(s.url)

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -61,8 +60,9 @@ they share the calls.
 with the token. What must not stand in a command line is read from the environment:
 ` + workersTokenEnv + `, ` + passwordEnv + ` and ` + toolsetKeyEnv + `.
 
-SIGTERM and SIGINT let the calls that run finish within --drain-timeout, and give
-back those that wait.`,
+SIGTERM, SIGINT and SIGHUP let the calls that run finish within --drain-timeout, and
+give back those that wait; nothing is read again, so a supervisor starts the worker
+anew. One that was started by nohup ignores SIGHUP.`,
 		Example: `  toolcrib worker --toolset notes --token-file data/streams/token -- npx @modelcontextprotocol/server-memory
   toolcrib worker --toolset shop --connect rediss://redis.example:6379 -c shop.yaml`,
 		Args: cobra.ArbitraryArgs,
@@ -211,7 +211,7 @@ func (a *app) work(ctx context.Context, f *workerFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(ctx, endSignals()...)
 	defer stop()
 	ctx, give := context.WithCancelCause(ctx)
 	defer give(nil)
