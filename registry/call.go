@@ -36,6 +36,7 @@ type call struct {
 	// rev is that of the record in the store, which is store.Absent until the
 	// first step is written.
 	rev   store.Revision
+	found bool  // there was a record of it before this process wrote one
 	fault error // why the store cannot have it
 	// refused is closed when there is a fault.
 	refused chan struct{}
@@ -206,8 +207,17 @@ func (c *call) meet(rec *record, rev store.Revision) error {
 		c.refuse(errOtherBody)
 		return errOtherBody
 	}
+	c.found = true
 	c.settled(*rec, rev)
 	return nil
+}
+
+// foundUnrun reports whether there was a record of the call, by which it is over and
+// did not run, and which is of the same call as another.
+func (c *call) foundUnrun(other *call) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.found && c.rec.unrun(other.rec.Digest)
 }
 
 // refresh looks whether another process ended the call.
@@ -317,6 +327,12 @@ func (r *record) give(by *Claim) (v Verdict, held string, given bool) {
 		r.State, r.Instance, r.Claimed, r.Message, r.Meta = stateClaimed, by.Instance, time.Now(), nil, r.meta()
 	}
 	return v, held, given
+}
+
+// unrun reports whether the record is that of a call with this digest which is over
+// and certainly did not run.
+func (r *record) unrun(digest string) bool {
+	return r.Digest == digest && r.State == stateDone && r.Result.Error != nil && r.Result.Error.NotDelivered && !r.Result.Error.OutcomeUnknown
 }
 
 // done gives the call its result.

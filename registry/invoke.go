@@ -15,6 +15,7 @@ import (
 
 	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/registry/stream"
+	"github.com/toolcrib/toolcrib/store"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -53,15 +54,47 @@ func refuse(class tools.ErrorClass, err error) *tools.Error {
 }
 
 func (r *Registry) invoke(ctx context.Context, ts *toolset, q *request) (tools.ToolResult, error) {
-	c := r.prepare(ctx, ts, q)
+	for n := 0; ; {
+		c := r.prepare(ctx, ts, q, n)
+		res, unrun, err := r.once(ctx, ts, q, c)
+		if !unrun {
+			return res, err
+		}
+		if n = r.anew(ctx, c, n+1); n < 0 {
+			return res, err
+		}
+	}
+}
+
+// once makes the call under one id. unrun says that there was a record of it, by
+// which it is over and certainly did not run.
+func (r *Registry) once(ctx context.Context, ts *toolset, q *request, c *call) (res tools.ToolResult, unrun bool, err error) {
 	own, err := r.enter(c)
 	if err != nil {
-		return tools.ToolResult{}, err
+		return tools.ToolResult{}, false, err
 	}
 	defer r.exit(own)
-	if own != c {
-		return r.rejoin(ctx, own, c)
+	if own == c {
+		res, err = r.begun(ctx, ts, q, c)
+	} else {
+		res, err = r.rejoin(ctx, own, c)
 	}
+	return res, err != nil && own.foundUnrun(c), err
+}
+
+// anew returns which of the ids of a call is the next one under which it may run, from
+// the nth on, or -1.
+func (r *Registry) anew(ctx context.Context, c *call, n int) int {
+	who, _ := identity.QuadrupleFrom(ctx)
+	in := tools.CallFrom(ctx)
+	return r.ledger.passUnrun(ctx, c.rec.Digest, n, func(n int) store.Key {
+		id, _ := callID(&who, c.toolset, c.tool, in, n)
+		return callKey(who.TenantID, id)
+	})
+}
+
+// begun makes a call that nobody in this process waits for yet.
+func (r *Registry) begun(ctx context.Context, ts *toolset, q *request, c *call) (tools.ToolResult, error) {
 	if err := r.reach(ctx, ts, c, q); err != nil {
 		if !r.met(ctx, ts, c) {
 			c.giveUp(err)
@@ -143,8 +176,9 @@ func (ts *toolset) current(q *request) error {
 	return nil
 }
 
-// prepare makes the call's record, which is not kept yet.
-func (r *Registry) prepare(ctx context.Context, ts *toolset, q *request) *call {
+// prepare makes the call's record, which is not kept yet, under the nth id that
+// follows that of its attempt.
+func (r *Registry) prepare(ctx context.Context, ts *toolset, q *request, n int) *call {
 	who, _ := identity.QuadrupleFrom(ctx)
 	in := tools.CallFrom(ctx)
 	now := time.Now()
@@ -159,7 +193,7 @@ func (r *Registry) prepare(ctx context.Context, ts *toolset, q *request) *call {
 		wait = wait || waitsByMeta(in.Meta)
 	}
 	again := false
-	m.ToolUseID, again = callID(&who, ts.name, q, in)
+	m.ToolUseID, again = callID(&who, ts.name, q.tool, in, n)
 	carry(ctx, m)
 	c := newCall(m.ToolUseID, record{Version: recordVersion, State: stateAccepted, Toolset: ts.name, Tool: q.tool,
 		Token: m.Route.Token, Accepted: now, Deadline: deadline, Message: m}, callKey(who.TenantID, m.ToolUseID))

@@ -153,17 +153,33 @@ func decodeRecord(value []byte) (*record, error) {
 	return &rec, nil
 }
 
+// mostUnrun bounds how many records of a call that did not run are passed over.
+const mostUnrun = 1000
+
+// passUnrun returns the first of the ids of a call, from the nth on, under which it is
+// not over as one that certainly did not run, or -1. Who asks for the call passes over
+// the same records as others do, and over none under which it runs or has run.
+func (l *ledger) passUnrun(ctx context.Context, digest string, n int, key func(n int) store.Key) int {
+	for ; n < mostUnrun && ctx.Err() == nil; n++ {
+		if rec, _, err := l.read(ctx, key(n)); err != nil || rec == nil || !rec.unrun(digest) {
+			return n
+		}
+	}
+	return -1
+}
+
 // callID derives the id of an attempt at a call from its run and the caller's own
 // id of it, or from the caller's idempotency key: the same attempt at the same
-// call has the same id, whichever process sees it. A call of no run and without a
-// key has an id of its own, and again is false.
-func callID(who *identity.Quadruple, toolset string, q *request, in *tools.Call) (id string, again bool) {
+// call has the same id, whichever process sees it. It goes on with the nth id after
+// that, which is the one of the nth attempt after it, when a record says that it did
+// not run. A call of no run and without a key has an id of its own, and again is false.
+func callID(who *identity.Quadruple, toolset, tool string, in *tools.Call, n int) (id string, again bool) {
 	switch {
 	case in == nil:
 	case in.IdempotencyKey != "":
-		return hashed("key", who.TenantID, who.UserID, toolset, q.tool, in.IdempotencyKey, fmt.Sprint(in.Attempt()))[:idBytes], true
+		return hashed("key", who.TenantID, who.UserID, toolset, tool, in.IdempotencyKey, fmt.Sprint(in.Attempt()+n))[:idBytes], true
 	case who.RunID != "":
-		return hashed("run", who.TenantID, who.UserID, who.SessionID, who.RunID, in.ID, fmt.Sprint(in.Attempt()))[:idBytes], true
+		return hashed("run", who.TenantID, who.UserID, who.SessionID, who.RunID, in.ID, fmt.Sprint(in.Attempt()+n))[:idBytes], true
 	}
 	return ownID(), false
 }

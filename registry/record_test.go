@@ -46,16 +46,21 @@ type model struct {
 	state  state
 	holder string
 	result string
-	runs   int // how many workers were told to run it
+	unrun  bool // it is over and did not run
+	runs   int  // how many workers were told to run it, under any id, and did not say that they have not
 	kept   bool
 }
 
 type machine struct {
 	model
 	l         *ledger
-	id        string
+	name, id  string
+	n         int      // of the id among those of the call
 	processes [2]*call // nil after a crash
+	past      []*call  // as processes knew it under ids before
 }
+
+func (m *machine) idAt(n int) string { return fmt.Sprint(m.name, "-", n) }
 
 // process returns the call as a process knows it, which it reads from the store
 // when it has just begun. While nothing is written, it is a call that comes to this
@@ -106,12 +111,56 @@ func (m *machine) giveBack(t *rapid.T, n int, by string) {
 	}
 }
 
-func (m *machine) finish(t *rapid.T, n int, message string) {
-	if err := m.process(t, n).finish(context.Background(), m.l, failed(m.id, &ToolError{Message: message})); err != nil {
+// finish ends it. unrun says that whoever has it has not run it.
+func (m *machine) finish(t *rapid.T, n int, message string, unrun bool) {
+	if err := m.process(t, n).finish(context.Background(), m.l, failed(m.id, &ToolError{Message: message, NotDelivered: unrun})); err != nil {
 		t.Fatal(err)
 	}
-	if m.state != stateDone {
-		m.state, m.result = stateDone, message
+	if m.state == stateDone {
+		return
+	}
+	if unrun && m.state == stateClaimed {
+		m.runs--
+	}
+	m.state, m.result, m.unrun = stateDone, message, unrun
+}
+
+// again asks for the call once more, which goes on under the next id when it did not
+// run.
+func (m *machine) again(t *rapid.T) {
+	next := m.l.passUnrun(context.Background(), "digest", 0, func(n int) store.Key { return callKey("acme", m.idAt(n)) })
+	want := m.n
+	if m.state == stateDone && m.unrun {
+		want++
+	}
+	if next != want {
+		t.Fatalf("the call goes on under id %d, and not %d, in state %+v", next, want, m.model)
+	}
+	if next == m.n {
+		return
+	}
+	for i, c := range m.processes {
+		if c != nil {
+			m.past = append(m.past, c)
+		}
+		m.processes[i] = nil
+	}
+	m.n, m.id = next, m.idAt(next)
+	m.model = model{state: stateAccepted, runs: m.runs}
+}
+
+// late has a worker claim the call, and give it a result, under an id of before.
+func (m *machine) late(t *rapid.T, i int, by string) {
+	if len(m.past) == 0 {
+		return
+	}
+	c := m.past[i%len(m.past)]
+	v, _, err := c.claim(context.Background(), m.l, &Claim{ToolUseID: c.id, Instance: by, Token: "token"})
+	if err != nil || v != VerdictOver {
+		t.Fatalf("a late claim gives %s, %v", v, err)
+	}
+	if err := c.finish(context.Background(), m.l, failed(c.id, &ToolError{Message: "late"})); err != nil {
+		t.Fatal(err)
 	}
 }
 
@@ -125,12 +174,12 @@ func (m *machine) lose(t *rapid.T, n int, worker, message string) {
 }
 
 func (m *machine) withdraw(t *rapid.T, n int, message string) {
-	got, err := m.process(t, n).finishUnclaimed(context.Background(), m.l, failed(m.id, &ToolError{Message: message}))
+	got, err := m.process(t, n).finishUnclaimed(context.Background(), m.l, failed(m.id, &ToolError{Message: message, NotDelivered: true}))
 	if err != nil || got != (m.state == stateAccepted) {
 		t.Fatalf("withdrawn in state %s: %v, %v", m.state, got, err)
 	}
 	if got {
-		m.state, m.result = stateDone, message
+		m.state, m.result, m.unrun = stateDone, message, true
 	}
 }
 
@@ -154,18 +203,24 @@ func (m *machine) check(t *rapid.T) {
 }
 
 // Whatever workers claim and answer, in two gateways that crash and come back, a
-// call is run by one worker at most and ends in one result that stays.
+// call is run by one worker at most and ends in one result that stays. One that did
+// not run goes on under another id when it is asked for again.
 func TestCallRecord(t *testing.T) {
 	db := memory(t)
 	n := 0
 	rapid.Check(t, func(t *rapid.T) {
 		n++
-		m := &machine{model: model{state: stateAccepted}, l: &ledger{records: db, retention: time.Hour}, id: fmt.Sprintf("call-%d", n)}
+		m := &machine{model: model{state: stateAccepted}, l: &ledger{records: db, retention: time.Hour}, name: fmt.Sprintf("call-%d", n)}
+		m.id = m.idAt(0)
 		process, worker := rapid.IntRange(0, 1), rapid.SampledFrom([]string{"w1", "w2", "w3"})
 		message := rapid.StringMatching(`[a-z]{1,8}`)
 		t.Repeat(map[string]func(*rapid.T){
-			"claim":  func(t *rapid.T) { m.claim(t, process.Draw(t, "process"), worker.Draw(t, "worker")) },
-			"finish": func(t *rapid.T) { m.finish(t, process.Draw(t, "process"), message.Draw(t, "result")) },
+			"claim": func(t *rapid.T) { m.claim(t, process.Draw(t, "process"), worker.Draw(t, "worker")) },
+			"finish": func(t *rapid.T) {
+				m.finish(t, process.Draw(t, "process"), message.Draw(t, "result"), rapid.Bool().Draw(t, "unrun"))
+			},
+			"again": m.again,
+			"late":  func(t *rapid.T) { m.late(t, rapid.IntRange(0, 9).Draw(t, "which"), worker.Draw(t, "worker")) },
 			"lose": func(t *rapid.T) {
 				m.lose(t, process.Draw(t, "process"), worker.Draw(t, "worker"), message.Draw(t, "result"))
 			},
