@@ -145,8 +145,14 @@ func (c *Contract) Fingerprint() (string, error) {
 }
 
 // Fingerprint returns the SHA-256, in hex, of what the contract says of the
-// tool.
-func (t *ToolSpec) Fingerprint() (string, error) { return fingerprint(t.Name, t) }
+// tool, as far as a call that was checked against it may be another call by
+// something else: not of how the tool is described and listed.
+func (t *ToolSpec) Fingerprint() (string, error) {
+	of := *t
+	of.Title, of.Description, of.Examples, of.Definition = "", "", nil, nil
+	of.CostHint, of.LatencyMS, of.Loading = "", 0, ""
+	return fingerprint(t.Name, &of)
+}
 
 func fingerprint(name string, of any) (string, error) {
 	enc, err := json.Marshal(of)

@@ -78,7 +78,7 @@ type ToolCallMessage struct {
 	ReplyTo string `json:"reply_to,omitzero"`
 	// Deadline is when the answer comes too late. Zero means never.
 	Deadline time.Time `json:"deadline,omitzero"`
-	// Contract is the fingerprint of the contract that the arguments were
+	// Contract is the fingerprint of the ToolSpec that the arguments were
 	// checked against. Empty means that the sender knows none.
 	Contract string `json:"contract,omitzero"`
 	// Route is how the registry that sent the call is reached at once. Nil

@@ -63,6 +63,49 @@ func TestContractChanges(t *testing.T) {
 	c.check(again())
 }
 
+// A call that waits while its tool changes goes on when the tool is only described in
+// another way, and is not run when it means something else.
+func TestCallWaitsForAnotherContract(t *testing.T) {
+	for what, c := range map[string]struct {
+		change func(*registry.ToolSpec)
+		runs   bool
+	}{
+		"description": {func(s *registry.ToolSpec) { s.Description = "A better description." }, true},
+		"listing": {func(s *registry.ToolSpec) {
+			s.Title, s.CostHint, s.LatencyMS, s.Loading = "Tool", "cheap", 5, tools.LoadingDeferred
+			s.Examples, s.Definition = []registry.ExampleSpec{{Args: json.RawMessage(`{}`)}}, json.RawMessage(`{"name":"x"}`)
+		}, true},
+		"schema":       {func(s *registry.ToolSpec) { s.ArgsSchema = json.RawMessage(`{"type":"object","required":["a"]}`) }, false},
+		"effects":      {func(s *registry.ToolSpec) { s.SideEffects = tools.SideEffectExternal }, false},
+		"confirmation": {func(s *registry.ToolSpec) { s.Safety = &registry.SafetySpec{NeedsConfirmation: new(true)} }, false},
+		"scopes":       {func(s *registry.ToolSpec) { s.AuthScopes = []string{"admin"} }, false},
+	} {
+		t.Run(what, func(t *testing.T) {
+			c, change, runs := newCrib(t, nil), c.change, c.runs
+			g := newGate()
+			c.serve("demo", serving(g.handle), provider.Options{})
+			c.up("demo", 1)
+			running := c.calls(1, "demo.read")
+			<-g.entered
+			next := serving(echo)
+			change(&next.tools[1])
+			c.serve("demo", next, provider.Options{})
+			await(t, "the contract changes", func() bool { return c.reg.Toolsets()[0].Changing })
+			waiting := c.calls(1, "demo.write")
+			await(t, "the call waits", func() bool { return c.reg.Toolsets()[0].Outstanding == 2 })
+			close(g.open)
+			if o := <-running; o.err != nil {
+				t.Error(o.err)
+			}
+			o := <-waiting
+			var e *tools.Error
+			if (o.err == nil) != runs || !runs && (!errors.As(o.err, &e) || !e.Retryable || e.Delivery != tools.NotDelivered) {
+				t.Errorf("the call that waited: %v", o.err)
+			}
+		})
+	}
+}
+
 // A registry that takes another's place knows its toolsets and its calls.
 func TestAnotherRegistry(t *testing.T) {
 	c := newCrib(t, nil)
