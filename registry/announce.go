@@ -5,7 +5,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
+	"unicode"
 
 	"github.com/toolcrib/toolcrib/registry/stream"
 )
@@ -69,6 +71,11 @@ func (a *Announcement) check() error {
 	}
 	if max(len(a.Version), len(a.Host)) > MaxIDBytes {
 		return fmt.Errorf("%w: version and host have at most %d bytes", ErrInvalid, MaxIDBytes)
+	}
+	for _, text := range []string{a.Instance, a.Version, a.Host} {
+		if strings.ContainsFunc(text, unicode.IsControl) {
+			return fmt.Errorf("%w: instance, version and host hold no control characters", ErrInvalid)
+		}
 	}
 	if a.Concurrency < 0 || a.Queue < 0 {
 		return fmt.Errorf("%w: concurrency and queue may not be negative", ErrInvalid)
@@ -206,6 +213,9 @@ func (r *Registry) join(ctx context.Context, ts *toolset, a *Announcement) Admis
 	case now.Retired[fp] && ts.live() > 0:
 		ts.mu.Unlock()
 		return r.standby(fmt.Sprintf("this contract was replaced by revision %d, whose workers are up", now.Revision))
+	case now.Retired[fp] && time.Since(r.started) < r.opts.StaleAfter:
+		ts.mu.Unlock()
+		return r.standby(fmt.Sprintf("this contract was replaced by revision %d, whose workers may still be up", now.Revision))
 	}
 	ts.changing = true
 	ts.mu.Unlock()
@@ -231,12 +241,20 @@ func (r *Registry) welcome(ctx context.Context, ts *toolset, a *Announcement) {
 		Concurrency: a.Concurrency, Queue: a.Queue})
 }
 
+// maxWorkers bounds the workers of a toolset that are listed and pinged. Further ones
+// serve all the same.
+const maxWorkers = 4096
+
 // enter puts the worker among the instances, and reports whether it was down or
-// new.
+// new. One for which there is no room is not among them.
 func (ts *toolset) enter(a *Announcement) bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
 	i := ts.instances[a.Instance]
+	if i == nil && !ts.hasRoom() {
+		ts.reg.crowded.warn(ts.reg.log, "a toolset has too many workers, and not all are listed", "toolset", ts.name, "listed", len(ts.instances))
+		return false
+	}
 	if i == nil {
 		i = &instance{id: a.Instance, since: time.Now()}
 		ts.instances[a.Instance] = i
@@ -247,6 +265,21 @@ func (ts *toolset) enter(a *Announcement) bool {
 	ts.lastPong = i.lastPong
 	ts.wake()
 	return news
+}
+
+// hasRoom makes room for one more worker, where it takes one that is down. The caller
+// holds the lock.
+func (ts *toolset) hasRoom() bool {
+	if len(ts.instances) < maxWorkers {
+		return true
+	}
+	for id, i := range ts.instances {
+		if !i.up {
+			delete(ts.instances, id)
+			return true
+		}
+	}
+	return false
 }
 
 // hear takes over what another registry learned.

@@ -193,6 +193,7 @@ func (r *Registry) ask(ctx context.Context, toolset, id string) (Status, error) 
 	if err := decode(answer.Payload, &s); err != nil {
 		return Status{}, err
 	}
+	s.Toolset, s.Instance, s.Version, s.PingID = toolset, id, "", "" // no longer texts than are known are kept
 	return s, nil
 }
 

@@ -58,3 +58,19 @@ func TestAbsentWorkersAreForgotten(t *testing.T) {
 		}
 	})
 }
+
+// The workers of a toolset that are kept are bounded; one that is down makes room.
+func TestTooManyWorkers(t *testing.T) {
+	r := newWorld(nil, memory(t)).r
+	ts := r.newToolset("math", agreement{})
+	for i := range maxWorkers + 10 {
+		ts.enter(&Announcement{Toolset: "math", Instance: fmt.Sprint("w", i)})
+	}
+	if n := len(ts.instances); n != maxWorkers || ts.instances["w0"] == nil {
+		t.Errorf("%d workers are kept", n)
+	}
+	ts.instances["w7"].up = false
+	if ts.enter(&Announcement{Toolset: "math", Instance: "late"}); ts.instances["late"] == nil || ts.instances["w7"] != nil || len(ts.instances) != maxWorkers {
+		t.Errorf("%d workers are kept, and not the last one", len(ts.instances))
+	}
+}

@@ -121,6 +121,7 @@ type Registry struct {
 	outOfRoom sparing
 	forbidden sparing
 	forged    sparing
+	crowded   sparing
 
 	subs    []stream.Subscription
 	results stream.Sink

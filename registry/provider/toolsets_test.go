@@ -219,3 +219,35 @@ func TestUnnamedWorkers(t *testing.T) {
 	c.check(sink.Close())
 	c.up("plain", 0)
 }
+
+// A gateway that begins anew knows no worker yet, and takes that for no reason to let
+// one of a replaced contract serve again, however soon it asks.
+func TestReplacedContractAfterARestart(t *testing.T) {
+	c := newCrib(t, nil)
+	old := c.serve("demo", serving(echo), provider.Options{})
+	c.up("demo", 1)
+	next := serving(echo)
+	next.tools = append(next.tools, spec("demo.more", tools.SideEffectRead))
+	stop := c.serve("demo", next, provider.Options{})
+	if err := old(); err != nil && !errors.Is(err, provider.ErrSuperseded) {
+		t.Error(err)
+	}
+	await(t, "the contract changes", func() bool { return c.reg.Toolsets()[0].Revision == 2 })
+	contract, err := serving(echo).Contract("demo")
+	c.check(err)
+	for range 3 {
+		c.close(c.reg)
+		c.open(nil)
+		answer := c.forge(true, registry.AnnounceSubject(""), registry.MessageAnnounce,
+			registry.Announcement{Toolset: "demo", Instance: "old", Contract: &contract})
+		var said registry.Admission
+		if err := json.Unmarshal(answer.Payload, &said); err != nil || said.Status != registry.StatusStandby {
+			t.Errorf("a worker of the old contract is told %+v, %v", said, err)
+		}
+		c.up("demo", 1)
+		if s := c.reg.Toolsets()[0]; s.Revision != 2 || s.Changing {
+			t.Errorf("the toolset is %+v", s)
+		}
+	}
+	c.check(stop())
+}
