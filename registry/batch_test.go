@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -266,5 +267,101 @@ func TestVerdictsThatAreNotThere(t *testing.T) {
 		if got := w.r.settleRequest(t.Context(), stream.Message{Name: MessageResults, Payload: []byte(payload)}); got.Name != MessageVerdicts {
 			t.Errorf("%q is answered %s", payload, got.Name)
 		}
+	}
+}
+
+// Claims and results that come together, from several workers at once, while callers
+// go away and a worker is lost: one worker at most is told to run a call, none whose
+// caller was told that it did not run, and there is one result.
+func TestTogetherAtOnce(t *testing.T) {
+	w := newWorld(nil, memory(t))
+	const calls = 60
+	var claims [3][][]byte
+	var results [3][][]byte
+	for i := range calls {
+		id := fmt.Sprint("call", i)
+		w.add(t.Context(), id, []string{"new", "kept"}[i%2])
+		for n := range claims {
+			token := "token"
+			if n == 2 {
+				token = "guess"
+			}
+			by := fmt.Sprint("w", n)
+			claim, _ := Encode(Claim{ToolUseID: id, Toolset: "math", Instance: by, Token: token, TenantID: "acme"})
+			result, _ := Encode(ToolResultMessage{ToolUseID: id, ResultJSON: json.RawMessage(`"` + by + `"`), Receipt: &Receipt{Instance: by, Token: token}})
+			claims[n], results[n] = append(claims[n], claim, claim), append(results[n], result)
+		}
+	}
+	var wg sync.WaitGroup
+	var told [3][]string
+	for n := range claims {
+		wg.Go(func() {
+			told[n] = DecodeVerdicts(w.r.settleRequest(context.Background(), stream.Message{Name: MessageClaims, Payload: EncodeTogether(claims[n])}).Payload)
+			w.r.settleRequest(context.Background(), stream.Message{Name: MessageResults, Payload: EncodeTogether(results[n])})
+		})
+	}
+	withdrawn := make([]bool, calls)
+	known := make([]*call, calls)
+	for i := range calls {
+		known[i] = w.r.known(w.ids[i])
+		wg.Go(func() {
+			if i%3 == 0 {
+				withdrawn[i], _ = known[i].finishUnclaimed(context.Background(), &w.r.ledger, failed(w.ids[i], &ToolError{NotDelivered: true}))
+			}
+			if i%5 == 0 {
+				_ = known[i].finishLost(context.Background(), &w.r.ledger, "w1", failed(w.ids[i], &ToolError{OutcomeUnknown: true}))
+			}
+		})
+	}
+	wg.Wait()
+	for i, id := range w.ids {
+		var by []string
+		for n := range told {
+			if slices.Contains(told[n][2*i:2*i+2], string(VerdictRun)) {
+				by = append(by, fmt.Sprint("w", n))
+			}
+		}
+		rec, _, err := w.r.ledger.read(t.Context(), callKey("acme", id))
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case len(by) > 1, withdrawn[i] && len(by) > 0, slices.Contains(by, "w2"):
+			t.Errorf("%s: withdrawn %v, and told to run it: %v", id, withdrawn[i], by)
+		case len(by) == 1 && rec.State == stateClaimed && rec.Instance != by[0]:
+			t.Errorf("%s: %s was told to run it, and the record is %+v", id, by[0], rec)
+		case rec != nil && rec.State == stateDone && rec.Result.ResultJSON != nil && len(by) == 1 && string(rec.Result.ResultJSON) != `"`+by[0]+`"`:
+			t.Errorf("%s: %s was told to run it, and the result is %s", id, by[0], rec.Result.ResultJSON)
+		case known[i].over() && rec.State != stateDone:
+			t.Errorf("%s: it is over here, and %s in the store", id, rec.State)
+		}
+	}
+}
+
+// What is no batch, or a very large one, is answered soon, and leaves no call locked.
+func TestTogetherHostile(t *testing.T) {
+	w := newWorld(nil, memory(t))
+	w.add(t.Context(), "one", "kept")
+	claim, _ := Encode(Claim{ToolUseID: "one", Toolset: "math", Instance: "w1", Token: "guess", TenantID: "acme"})
+	list := make([][]byte, 100_000)
+	for i := range list {
+		list[i] = claim
+	}
+	deep := strings.Repeat("[", 200_000)
+	for what, payload := range map[string]string{"many": string(EncodeTogether(list)), "deep": deep, "deep and whole": deep + strings.Repeat("]", 200_000),
+		"deep entry": `[{"tool_use_id":` + deep + `}]`, "long text": `["` + strings.Repeat("x", 1<<22) + `"]`, "not UTF-8": "[\"\xff\xfe\", {\"tool_use_id\":\"\xff\"}]",
+		"commas": "[" + strings.Repeat(",", 100_000) + "]", "zeros": strings.Repeat("\x00", 1000), "numbers": "[" + strings.Repeat("1e999999999,", 1000) + "1]",
+		"null": "[null,null]", "own name": `[{"tool_use_id":"one","toolset":"math","instance":"` + strings.Repeat("w", 1<<20) + `","token":"token"}]`} {
+		for _, name := range []string{MessageClaims, MessageResults} {
+			answer := w.r.settleRequest(t.Context(), stream.Message{Name: name, Payload: []byte(payload)})
+			got := DecodeVerdicts(answer.Payload)
+			if answer.Name != MessageVerdicts || len(got) > MaxTogether || slices.ContainsFunc(got, func(v string) bool { return v != MessageAlone }) {
+				t.Errorf("%s, %s: %s, %d verdicts", name, what, answer.Name, len(got))
+			}
+		}
+	}
+	if c := w.r.known("one"); !c.mu.TryLock() {
+		t.Error("the call is locked")
+	} else if c.mu.Unlock(); c.rec.State != stateAccepted {
+		t.Errorf("the call is %s", c.rec.State)
 	}
 }
