@@ -15,7 +15,7 @@ import (
 // Reload applies a configuration while the gateway serves. What did not change
 // is left alone, and calls under way end where they began. With an error
 // nothing changed. Changes of listen, data_dir, the allowed hosts and origins,
-// and limits take effect at the next start; that is said in the log.
+// limits and workers take effect at the next start; that is said in the log.
 func (g *Gateway) Reload(ctx context.Context, cfg *Config) error {
 	if cfg == nil {
 		cfg = &Config{}
