@@ -60,7 +60,7 @@ func (r *Registry) invoke(ctx context.Context, ts *toolset, q *request) (tools.T
 		if !unrun {
 			return res, err
 		}
-		if n = r.anew(ctx, c, n+1); n < 0 {
+		if n = r.anew(ctx, c, n); n < 0 {
 			return res, err
 		}
 	}
@@ -87,7 +87,11 @@ func (r *Registry) once(ctx context.Context, ts *toolset, q *request, c *call) (
 func (r *Registry) anew(ctx context.Context, c *call, n int) int {
 	who, _ := identity.QuadrupleFrom(ctx)
 	in := tools.CallFrom(ctx)
-	return r.ledger.passUnrun(ctx, c.rec.Digest, n, func(n int) store.Key {
+	latest := time.Now().Add(r.opts.MaxCallTime)
+	if c.deadline.After(latest) {
+		latest = c.deadline
+	}
+	return r.ledger.passUnrun(ctx, c.rec.Digest, n, latest, func(n int) store.Key {
 		id, _ := callID(&who, c.toolset, c.tool, in, n)
 		return callKey(who.TenantID, id)
 	})

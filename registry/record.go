@@ -158,14 +158,41 @@ const mostUnrun = 1000
 
 // passUnrun returns the first of the ids of a call, from the nth on, under which it is
 // not over as one that certainly did not run, or -1. Who asks for the call passes over
-// the same records as others do, and over none under which it runs or has run.
-func (l *ledger) passUnrun(ctx context.Context, digest string, n int, key func(n int) store.Key) int {
-	for ; n < mostUnrun && ctx.Err() == nil; n++ {
-		if rec, _, err := l.read(ctx, key(n)); err != nil || rec == nil || !rec.unrun(digest) {
+// the same records as others do, and over none under which it runs or has run: so
+// each that is passed over is kept for longer than that of a call whose deadline is at
+// most latest.
+func (l *ledger) passUnrun(ctx context.Context, digest string, n int, latest time.Time, key func(n int) store.Key) int {
+	for ; n < mostUnrun; n++ {
+		got, err := l.records.Get(ctx, key(n))
+		if errors.Is(err, store.ErrNotFound) {
 			return n
+		}
+		if err != nil {
+			return -1
+		}
+		rec, err := decodeRecord(got.Value)
+		if err != nil || !rec.unrun(digest) {
+			return n
+		}
+		switch err := l.outlive(ctx, &got, latest); {
+		case errors.Is(err, store.ErrConflict):
+			n-- // It is another by now.
+		case err != nil:
+			return -1
 		}
 	}
 	return -1
+}
+
+// outlive keeps a record for longer than that of a call whose deadline is at most
+// latest. It is written for as long again, so that few who ask have to write it.
+func (l *ledger) outlive(ctx context.Context, r *store.Record, latest time.Time) error {
+	if r.Expires.After(latest.Add(l.retention)) {
+		return nil
+	}
+	w := store.Write{Key: r.Key, Value: r.Value, If: r.Revision, Expires: latest.Add(2 * l.retention)}
+	_, err := l.records.Apply(ctx, store.Batch{Writes: []store.Write{w}})
+	return err
 }
 
 // callID derives the id of an attempt at a call from its run and the caller's own

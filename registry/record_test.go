@@ -128,7 +128,7 @@ func (m *machine) finish(t *rapid.T, n int, message string, unrun bool) {
 // again asks for the call once more, which goes on under the next id when it did not
 // run.
 func (m *machine) again(t *rapid.T) {
-	next := m.l.passUnrun(context.Background(), "digest", 0, func(n int) store.Key { return callKey("acme", m.idAt(n)) })
+	next := m.l.passUnrun(context.Background(), "digest", 0, time.Now().Add(time.Hour), func(n int) store.Key { return callKey("acme", m.idAt(n)) })
 	want := m.n
 	if m.state == stateDone && m.unrun {
 		want++
@@ -467,5 +467,38 @@ func TestStoreAway(t *testing.T) {
 	other := accepted("two", "digest")
 	if other.keep(t.Context(), l); other.fault == nil || !other.homeless.Load() {
 		t.Error("a call was accepted without a record")
+	}
+}
+
+// A record that is passed over is there as long as that of the call that was made
+// instead, which would otherwise be made once more.
+func TestPassedRecordsOutlast(t *testing.T) {
+	const retention, callTime = time.Hour, 10 * time.Minute
+	began, later := time.Now(), time.Duration(0)
+	db, err := sqlstore.OpenMemory(t.Context(), &sqlstore.Options{Now: func() time.Time { return began.Add(later) }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	l := &ledger{records: db, retention: retention}
+	key := func(n int) store.Key { return callKey("acme", fmt.Sprint("c-", n)) }
+	pass := func() int { return l.passUnrun(t.Context(), "digest", 0, began.Add(later+callTime), key) }
+	if err := accepted("c-0", "digest").finish(t.Context(), l, failed("c-0", &ToolError{NotDelivered: true})); err != nil {
+		t.Fatal(err)
+	}
+	later = retention - callTime
+	if n := pass(); n != 1 {
+		t.Fatalf("the call goes on under id %d", n)
+	}
+	made := accepted("c-1", "digest").rec
+	made.State, made.Deadline = stateClaimed, began.Add(later+callTime)
+	if _, err := l.write(t.Context(), key(1), &made, store.Absent, stateAccepted); err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		if n := pass(); n != 1 {
+			t.Errorf("after %s the call goes on under id %d", later, n)
+		}
+		later += retention/2 - time.Minute
 	}
 }
