@@ -1,7 +1,6 @@
 package gateway_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -10,40 +9,22 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/toolcrib/toolcrib/gateway"
 	"github.com/toolcrib/toolcrib/gateway/gatewaytest"
+	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/registry/provider"
 	streams "github.com/toolcrib/toolcrib/registry/stream/connect"
 	"github.com/toolcrib/toolcrib/tools"
 	"github.com/toolcrib/toolcrib/tools/inproc"
 )
 
-// lockedLog is a log that goroutines write to.
-type lockedLog struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lockedLog) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(b)
-}
-
-func (l *lockedLog) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}
-
 // A key and a token that change take effect at the next start, which the log says of a
 // changed reference: until then workers with the old ones serve and those with the new
 // ones are turned away, and then the other way round. No log and no error has either.
 func TestKeyAndTokenOfWorkersChange(t *testing.T) {
-	dir, log := t.TempDir(), new(lockedLog)
+	dir, log := t.TempDir(), new(peertest.Log)
 	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	put := func(name, text string) string {
 		file := filepath.Join(dir, name)

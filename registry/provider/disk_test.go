@@ -31,7 +31,7 @@ func TestDiskOfTheServerIsNearlyFull(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.check(c.store.Close()) })
-	var log lines
+	var log peertest.Log
 	opts := quick()
 	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
 	c.open(opts)

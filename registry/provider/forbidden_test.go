@@ -5,6 +5,7 @@ package provider_test
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -371,7 +372,7 @@ func TestMissingPermissions(t *testing.T) {
 				serving, end := context.WithCancel(ctx)
 				done := make(chan error, 1)
 				go func() {
-					done <- provider.Serve(serving, client, "weather", provider.FromCatalog(forecasts(t, nil, nil)), provider.Options{Pong: pong, Logger: g.log.logger()})
+					done <- provider.Serve(serving, client, "weather", provider.FromCatalog(forecasts(t, nil, nil)), provider.Options{Pong: pong, Logger: g.log.Logger(slog.LevelInfo)})
 				}()
 				if tt.begins {
 					if tt.name == "claim" {

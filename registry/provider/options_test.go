@@ -1,14 +1,12 @@
 package provider_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -16,6 +14,7 @@ import (
 	sdktrace "go.opentelemetry.io/otel/sdk/trace"
 	"go.opentelemetry.io/otel/sdk/trace/tracetest"
 
+	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/registry"
 	"github.com/toolcrib/toolcrib/registry/provider"
 	"github.com/toolcrib/toolcrib/registry/stream"
@@ -370,28 +369,10 @@ func TestMaxQueuedToolCalls(t *testing.T) {
 	}
 }
 
-// lines is a log that tests read.
-type lines struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *lines) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(b)
-}
-
-func (l *lines) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
 // A panic of a tool is answered without its words, and logged with its stack.
 func TestLogger(t *testing.T) {
 	c := newCrib(t, nil)
-	var log lines
+	var log peertest.Log
 	boom := serving(func(context.Context, registry.ToolCallMessage) (registry.ToolResultMessage, error) {
 		panic("boom: 4711")
 	})

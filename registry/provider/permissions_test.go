@@ -3,7 +3,6 @@
 package provider_test
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -37,29 +36,9 @@ import (
 type guarded struct {
 	url   string
 	admin *redis.Client // of Redis
-	log   *journal
+	log   *peertest.Log
 	count func(t *testing.T, name string) int // the events of a stream
 }
-
-// journal keeps what is logged.
-type journal struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (j *journal) Write(p []byte) (int, error) {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.Write(p)
-}
-
-func (j *journal) String() string {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	return j.text.String()
-}
-
-func (j *journal) logger() *slog.Logger { return slog.New(slog.NewTextHandler(j, nil)) }
 
 // documented returns the block of the page that begins with a text.
 func documented(t *testing.T, begin string) string {
@@ -117,7 +96,7 @@ func guardedNATS(t *testing.T, edits ...edit) *guarded {
 	if !s.ReadyForConnections(patience) {
 		t.Fatal("the server is not ready")
 	}
-	g := &guarded{url: s.ClientURL(), log: &journal{}}
+	g := &guarded{url: s.ClientURL(), log: &peertest.Log{}}
 	gateway := sync.OnceValue(func() stream.Client { return g.client(t, "gateway") })
 	g.count = func(t *testing.T, name string) int {
 		st, err := gateway().Stream(t.Context(), name, nil)
@@ -156,7 +135,7 @@ func guardedRedis(t *testing.T, edits ...edit) *guarded {
 			t.Fatalf("%v: %s", err, line)
 		}
 	}
-	return &guarded{url: r.URL(), admin: admin, log: &journal{}, count: func(t *testing.T, name string) int {
+	return &guarded{url: r.URL(), admin: admin, log: &peertest.Log{}, count: func(t *testing.T, name string) int {
 		return int(admin.XLen(t.Context(), "pulse:stream:"+name).Val())
 	}}
 }
@@ -169,7 +148,7 @@ func (g *guarded) dial(t *testing.T, user string) (stream.Client, error) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
-	client, err := connect.Client(ctx, g.url, &connect.Options{User: user, Password: "secret-of-" + user, Inbox: inbox, Logger: g.log.logger()})
+	client, err := connect.Client(ctx, g.url, &connect.Options{User: user, Password: "secret-of-" + user, Inbox: inbox, Logger: g.log.Logger(slog.LevelInfo)})
 	if err == nil {
 		t.Cleanup(func() { client.Close() })
 	}
@@ -200,14 +179,14 @@ func (g *guarded) crib(t *testing.T) *crib {
 
 func (g *guarded) options() *registry.Options {
 	o := quick()
-	o.Logger = g.log.logger()
+	o.Logger = g.log.Logger(slog.LevelInfo)
 	return o
 }
 
 func (g *guarded) serve(t *testing.T, c *crib, user string, h provider.Handler) (stop func() error) {
 	t.Helper()
 	client := g.client(t, user)
-	return c.serveOn(client, user, h, provider.Options{Logger: g.log.logger()})
+	return c.serveOn(client, user, h, provider.Options{Logger: g.log.Logger(slog.LevelInfo)})
 }
 
 // refusedNothing checks that no right was missing.

@@ -1,7 +1,6 @@
 package auth
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/toolcrib/toolcrib/identity"
 	"github.com/toolcrib/toolcrib/internal/oauthtest"
+	"github.com/toolcrib/toolcrib/internal/peertest"
 )
 
 var (
@@ -27,32 +27,15 @@ var (
 type gate struct {
 	*Broker
 	pages *httptest.Server
-	log   *logbook
+	log   *peertest.Log
 	who   identity.Identity // of the browser
 	mu    sync.Mutex
 	done  []string // services that were authorized
 }
 
-type logbook struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (l *logbook) Write(b []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.Write(b)
-}
-
-func (l *logbook) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buf.String()
-}
-
 func newGate(t *testing.T) *gate {
 	t.Helper()
-	g := &gate{log: &logbook{}, who: ada}
+	g := &gate{log: &peertest.Log{}, who: ada}
 	g.pages = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		g.Handler().ServeHTTP(w, r.WithContext(identity.With(r.Context(), g.who)))
 	}))

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -41,7 +42,7 @@ func TestMessageBeyondTheLimit(t *testing.T) {
 // What a server says of itself and of its tools may hold what it was given.
 func TestSecretsInWhatAServerLists(t *testing.T) {
 	t.Parallel()
-	var log lockedBuffer
+	var log peertest.Log
 	cfg := childConfig(t, "leaky")
 	cfg.Env["API_TOKEN"] = "s3cr3t-value"
 	cfg.Logger = slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))

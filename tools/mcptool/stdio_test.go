@@ -304,7 +304,7 @@ func TestListChangedSwapsOnce(t *testing.T) {
 
 func TestStderrIsLabelledAndBounded(t *testing.T) {
 	t.Parallel()
-	var log lockedBuffer
+	var log peertest.Log
 	cfg := childConfig(t, "talkative")
 	cfg.Env["API_TOKEN"] = "s3cr3t-value"
 	cfg.Logger = slog.New(slog.NewJSONHandler(&log, nil))
@@ -325,23 +325,6 @@ func TestStderrIsLabelledAndBounded(t *testing.T) {
 			t.Errorf("unlabelled: %s", line)
 		}
 	}
-}
-
-type lockedBuffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
 }
 
 func TestChildThatEndsAtOnce(t *testing.T) {

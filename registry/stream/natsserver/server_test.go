@@ -1,17 +1,16 @@
 package natsserver_test
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"log/slog"
 	"net"
 	"os"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
+	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/registry/stream"
 	"github.com/toolcrib/toolcrib/registry/stream/natsserver"
 	"github.com/toolcrib/toolcrib/registry/stream/natsstream"
@@ -134,7 +133,7 @@ func TestStoreIsBounded(t *testing.T) {
 }
 
 func TestLogTellsNoSecret(t *testing.T) {
-	var lines lockedBuffer
+	var lines peertest.Log
 	s := start(t, t.TempDir(), &natsserver.Options{Logger: slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	open(t, s, "toolset:a:requests")
 	if c, err := natsstream.Dial(within(t, 10*time.Second), s.URL(), &natsstream.Options{Token: "a-wrong-guess"}); err == nil {
@@ -144,24 +143,6 @@ func TestLogTellsNoSecret(t *testing.T) {
 	if !strings.Contains(text, "component=nats") || strings.Contains(text, s.Token()) || strings.Contains(text, "a-wrong-guess") {
 		t.Errorf("the log: %s", text)
 	}
-}
-
-// lockedBuffer is a buffer that many may write to.
-type lockedBuffer struct {
-	mu  sync.Mutex
-	buf bytes.Buffer
-}
-
-func (b *lockedBuffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.Write(p)
-}
-
-func (b *lockedBuffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.buf.String()
 }
 
 // Whatever the way to sync, what was added is there after a restart.

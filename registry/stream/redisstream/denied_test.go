@@ -1,11 +1,9 @@
 package redisstream_test
 
 import (
-	"bytes"
 	"errors"
 	"log/slog"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/redis/go-redis/v9"
@@ -28,7 +26,7 @@ func TestRightTakenAway(t *testing.T) {
 		}
 	}
 	allow("&toolcrib:0:bus:kept", "&toolcrib:0:bus:lost")
-	var log lines
+	var log peertest.Log
 	client, err := redisstream.Dial(peertest.Bounded(t), server.URL(), &redisstream.Options{User: "ada", Password: "secret",
 		Logger: slog.New(slog.NewTextHandler(&log, nil))})
 	if err != nil {
@@ -49,7 +47,7 @@ func TestRightTakenAway(t *testing.T) {
 		if err := other.Publish(ctx, "kept", stream.Message{Name: "news"}); err != nil {
 			t.Fatal(err)
 		}
-		if admin.PubSubNumSub(ctx, "toolcrib:0:bus:kept").Val()["toolcrib:0:bus:kept"] > 0 && log.contains("toolcrib:0:bus:lost") {
+		if admin.PubSubNumSub(ctx, "toolcrib:0:bus:kept").Val()["toolcrib:0:bus:kept"] > 0 && strings.Contains(log.String(), "toolcrib:0:bus:lost") {
 			break
 		}
 	}
@@ -67,22 +65,4 @@ func TestRightTakenAway(t *testing.T) {
 	if _, err := client.Subscribe(ctx, "kept", func(stream.Message) {}); err != nil {
 		t.Errorf("Subscribe with the right = %v", err)
 	}
-}
-
-// lines is what was logged.
-type lines struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-func (l *lines) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *lines) contains(text string) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return strings.Contains(l.text.String(), text)
 }
