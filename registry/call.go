@@ -160,7 +160,9 @@ func (c *call) surely(ctx context.Context, l *ledger, change func(rec *record) b
 	if err != nil || made || c.over() || !c.recorded {
 		return err
 	}
-	if err := c.refresh(ctx, l); err != nil {
+	read, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	if err := c.refresh(read, l); err != nil {
 		return err
 	}
 	return c.step(ctx, l, noting)

@@ -502,3 +502,21 @@ func TestPassedRecordsOutlast(t *testing.T) {
 		later += retention/2 - time.Minute
 	}
 }
+
+// A caller that went away may have the record read, as when its call is ended
+// unless a worker has it.
+func TestStepsOutliveTheirCaller(t *testing.T) {
+	l := &ledger{records: memory(t), retention: time.Hour}
+	c := accepted("one", "digest")
+	if v, _, err := c.claim(t.Context(), l, &Claim{ToolUseID: "one", Instance: "w", Token: "token"}); v != VerdictRun || err != nil {
+		t.Fatalf("a claim: %s, %v", v, err)
+	}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if unclaimed, err := c.finishUnclaimed(gone, l, failed("one", &ToolError{})); unclaimed || err != nil {
+		t.Errorf("the end of a call that a worker has: %v, %v", unclaimed, err)
+	}
+	if err := c.finishLost(gone, l, "another", failed("one", &ToolError{})); err != nil || c.over() {
+		t.Errorf("the loss of a worker that does not have it: %v, over %v", err, c.over())
+	}
+}
