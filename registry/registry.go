@@ -185,7 +185,8 @@ func (r *Registry) begin(ctx context.Context) error {
 	r.running.Go(r.tendForever)
 	r.running.Go(r.readResults)
 	r.running.Go(func() { r.keeper.run(r.ctx, &r.ledger) })
-	return r.client.Publish(ctx, HelloSubject(r.opts.Namespace), stream.Message{Name: MessageHello})
+	r.running.Go(r.helloAgain)
+	return r.hello(ctx)
 }
 
 func (r *Registry) listen(ctx context.Context) error {
