@@ -181,7 +181,7 @@ func (w *worker) status(pingID string) registry.Status {
 // says so, or because there is none, in which case calls that are on the stream
 // are served all the same; admitted says which.
 func (w *worker) enter(ctx context.Context) (admitted bool, err error) {
-	for ctx.Err() == nil {
+	for said := ""; ctx.Err() == nil; {
 		a, err := w.announce(ctx)
 		switch {
 		case errors.Is(err, stream.ErrForbidden):
@@ -198,7 +198,10 @@ func (w *worker) enter(ctx context.Context) (admitted bool, err error) {
 		case a.Status == registry.StatusRefused:
 			return false, fmt.Errorf("%w: %s", ErrRefused, a.Message)
 		}
-		w.log.Info("the worker is on standby", "reason", a.Message)
+		if a.Message != said {
+			said = a.Message
+			w.log.Info("the worker is on standby", "reason", said)
+		}
 		if !sleep(ctx, max(time.Duration(a.RetryAfterMS)*time.Millisecond, 10*time.Millisecond)) {
 			return false, nil
 		}
