@@ -201,6 +201,7 @@ func (r *Registry) join(ctx context.Context, ts *toolset, a *Announcement) Admis
 	}
 	ts.mu.Lock()
 	now := ts.agreed
+	unheard := ts.lastPong.IsZero() && time.Since(r.started) < r.opts.StaleAfter // of, as workers may not be back yet
 	switch {
 	case fp == "" || fp == now.Fingerprint:
 		ts.mu.Unlock()
@@ -216,6 +217,10 @@ func (r *Registry) join(ctx context.Context, ts *toolset, a *Announcement) Admis
 	case now.Retired[fp] && time.Since(r.started) < r.opts.StaleAfter:
 		ts.mu.Unlock()
 		return r.standby(fmt.Sprintf("this contract was replaced by revision %d, whose workers may still be up", now.Revision))
+	}
+	if a.Incomplete && (ts.live() > 0 || unheard) {
+		ts.mu.Unlock()
+		return r.standby("the worker's tools are not all there, and it takes the place of none that serve others")
 	}
 	ts.changing = true
 	ts.mu.Unlock()

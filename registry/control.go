@@ -67,6 +67,9 @@ type Announcement struct {
 	Queue       int `json:"queue,omitzero"`
 	// Contract is what it serves. Nil joins a toolset whose contract is known.
 	Contract *Contract `json:"contract,omitzero"`
+	// Incomplete says that some of what the worker is to serve is not there now.
+	// Its contract then takes the place of none whose workers are up.
+	Incomplete bool `json:"incomplete,omitzero"`
 	// Proof shows that the worker holds the toolset's key; see Sign.
 	Proof *Proof `json:"proof,omitzero"`
 	// Leaving says that this is the worker's goodbye. The name of the message

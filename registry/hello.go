@@ -36,7 +36,3 @@ func (r *Registry) helloAgain() {
 		}
 	}
 }
-
-// isNew reports whether workers may be up that have not announced themselves to
-// this registry yet.
-func (r *Registry) isNew() bool { return time.Since(r.started) < helloTime }

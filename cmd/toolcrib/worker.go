@@ -337,6 +337,7 @@ func (w *worker) serve(ctx context.Context, handler *provider.Catalog, print str
 	opts := w.flags.options
 	opts.Logger, opts.Version = w.logger, buildVersion()
 	opts.Pong = w.pong(provider.Pong(w.client, opts.Namespace))
+	opts.Incomplete = w.incomplete
 	contract, _ := handler.Contract(w.flags.toolset) // it was made before
 	opts.Serving = func() {
 		fmt.Fprintf(w.out, "serving toolset %s with %d tools\n", w.flags.toolset, len(contract.Tools))
@@ -356,6 +357,13 @@ func (w *worker) serve(ctx context.Context, handler *provider.Catalog, print str
 		stop()
 		return <-ended
 	}
+}
+
+// incomplete reports whether a source has brought no tools yet.
+func (w *worker) incomplete() bool {
+	return slices.ContainsFunc(w.gateway.Sources(), func(s gateway.SourceState) bool {
+		return s.State != gateway.SourceReady && s.Tools == 0
+	})
 }
 
 // pong does not acknowledge pings while no source of the tools is there, so that

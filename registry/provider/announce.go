@@ -226,7 +226,8 @@ const announceTime = 10 * time.Second
 // announce asks a registry to admit the worker.
 func (w *worker) announce(ctx context.Context) (registry.Admission, error) {
 	a := &registry.Announcement{Toolset: w.toolset, Instance: w.instance, Version: w.opts.Version, Host: w.host,
-		Concurrency: w.opts.MaxConcurrentToolCalls, Queue: w.opts.MaxQueuedToolCalls, Contract: w.contract}
+		Concurrency: w.opts.MaxConcurrentToolCalls, Queue: w.opts.MaxQueuedToolCalls, Contract: w.contract,
+		Incomplete: w.opts.Incomplete != nil && w.opts.Incomplete()}
 	if len(w.opts.Key) > 0 {
 		if err := a.Sign(w.opts.Key); err != nil {
 			return registry.Admission{}, err

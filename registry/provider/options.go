@@ -93,6 +93,11 @@ type Options struct {
 	// Contract is what the handler serves. Nil takes it from a Contractor;
 	// another handler joins a toolset that the registry knows from elsewhere.
 	Contract *registry.Contract
+	// Incomplete, when set, is asked with each announcement whether some of what
+	// the worker is to serve is not there now. While it is not, the worker stands
+	// by as long as workers of another contract are up, and does not take their
+	// place. It may be called from any goroutine.
+	Incomplete func() bool
 	// Namespace is that of the registry. Empty means registry.DefaultNamespace.
 	Namespace string
 	// Key is the toolset's key, where the registry demands one.

@@ -136,8 +136,9 @@ func (w *worker) serve(ctx context.Context) error {
 	subs, err := w.listen(ctx)
 	defer closeAll(subs)
 	if err == nil {
-		defer w.leave()
-		err = w.begin(ctx)
+		if err = w.begin(ctx); !errors.Is(err, ErrRefused) {
+			defer w.leave()
+		}
 	}
 	if ctx.Err() != nil {
 		return nil

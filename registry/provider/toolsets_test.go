@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/toolcrib/toolcrib/events"
 	"github.com/toolcrib/toolcrib/identity"
+	"github.com/toolcrib/toolcrib/internal/peertest"
 	"github.com/toolcrib/toolcrib/registry"
 	"github.com/toolcrib/toolcrib/registry/provider"
 	"github.com/toolcrib/toolcrib/tools"
@@ -250,4 +252,49 @@ func TestReplacedContractAfterARestart(t *testing.T) {
 		}
 	}
 	c.check(stop())
+}
+// A worker that lacks some of its tools does not take the place of one that has
+// them, joins it once it has them too, and serves what it has when it is alone.
+func TestIncomplete(t *testing.T) {
+	c := newCrib(t, nil)
+	whole := c.serve("demo", serving(echo), provider.Options{})
+	c.up("demo", 1)
+	var lacks atomic.Bool
+	lacks.Store(true)
+	asked := make(chan struct{}, 100)
+	served := make(chan struct{})
+	part := serving(echo)
+	part.tools = part.tools[:1]
+	stop := c.serve("demo", part, provider.Options{Serving: func() { close(served) }, Incomplete: func() bool {
+		asked <- struct{}{}
+		return lacks.Load()
+	}})
+	for range 3 {
+		<-asked
+	}
+	if s := c.reg.Toolsets()[0]; s.Revision != 1 || s.Changing || len(s.Workers) != 1 {
+		t.Errorf("the worker that lacks tools takes over: %+v", s)
+	}
+	c.check(whole())
+	<-served
+	if s := c.reg.Toolsets()[0]; s.Revision != 2 || len(s.Tools) != 1 {
+		t.Errorf("alone it serves %+v", s)
+	}
+	c.check(stop())
+}
+
+// A worker that was refused has nothing to say goodbye for.
+func TestRefusedWithoutGoodbye(t *testing.T) {
+	opts := quick()
+	opts.Admit = registry.AdmitKeys(map[string]registry.KeyGrant{"demo": {Key: []byte("secret")}})
+	var log peertest.Log
+	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	c := newCrib(t, opts)
+	client := c.connect()
+	if err := provider.Serve(t.Context(), client, "demo", serving(echo), provider.Options{Pong: provider.Pong(client, "")}); !errors.Is(err, provider.ErrRefused) {
+		t.Errorf("%v", err)
+	}
+	if said := log.String(); !strings.Contains(said, "a worker was refused") || strings.Contains(said, "goodbye") {
+		t.Errorf("the gateway logs %s", said)
+	}
 }
