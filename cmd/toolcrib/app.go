@@ -64,7 +64,7 @@ toolset, skill, flow or run, 4 invalid arguments, 5 the tool failed, 6 denied,
 	})
 	root.Flags().BoolVarP(&version, "version", "v", false, "version for toolcrib")
 	flags := root.PersistentFlags()
-	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default info for serve, warn for mcp, else error)")
+	flags.StringVar(&a.logLevel, "log-level", "", "debug, info, warn or error (default info for serve and worker, warn for mcp, else error)")
 	flags.StringVar(&a.logFormat, "log-format", "text", "text or json")
 	root.AddCommand(
 		a.serveCommand(), a.mcpCommand(), a.listCommand(), a.searchCommand(), a.describeCommand(), a.callCommand(),

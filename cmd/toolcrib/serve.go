@@ -186,11 +186,11 @@ func (s *service) announceWorkers() {
 	switch {
 	case !ok || at.URL == "":
 	case at.Elsewhere:
-		fmt.Fprintf(s.out, "workers: %s worker --toolset NAME --connect %s (-c FILE | -- COMMAND ARGS...), with the login of the stream server\n", program(), at.URL)
+		fmt.Fprintf(s.out, "workers: %s worker --toolset NAME --connect %s (-c FILE | --openapi DOCUMENT | -- COMMAND ARG...), with the login of the stream server\n", program(), at.URL)
 	case at.TokenFile == "":
-		fmt.Fprintf(s.out, "workers: %s worker --toolset NAME --connect %s (-c FILE | -- COMMAND ARGS...), with workers.token in %s\n", program(), at.URL, workersTokenEnv)
+		fmt.Fprintf(s.out, "workers: %s worker --toolset NAME --connect %s (-c FILE | --openapi DOCUMENT | -- COMMAND ARG...), with workers.token in %s\n", program(), at.URL, workersTokenEnv)
 	default:
-		fmt.Fprintf(s.out, "workers: %s worker --toolset NAME --connect %s --token-file %s (-c FILE | -- COMMAND ARGS...)\n", program(), at.URL, quoted(at.TokenFile))
+		fmt.Fprintf(s.out, "workers: %s worker --toolset NAME --connect %s --token-file %s (-c FILE | --openapi DOCUMENT | -- COMMAND ARG...)\n", program(), at.URL, quoted(at.TokenFile))
 	}
 }
 

@@ -38,6 +38,7 @@ type workerFlags struct {
 	config        string
 	openapi       string
 	prefix        string
+	private       bool
 	session       string
 	env           []string
 	keyFile       string
@@ -74,6 +75,7 @@ anew. One that was started by nohup ignores SIGHUP.`,
 	flags.StringVar(&f.url, "connect", "", "address of the stream server: nats://, tls://, redis:// or rediss:// (default $"+workersURLEnv+", or nats://"+gateway.DefaultWorkersListen+")")
 	flags.StringVarP(&f.config, "config", "c", "", "configuration whose sources are served")
 	flags.StringVar(&f.openapi, "openapi", "", "file or URL of an OpenAPI document whose operations are served")
+	flags.BoolVar(&f.private, "allow-private", false, "let --openapi call an API on this machine or in a private network, as allow_private does in a configuration")
 	flags.StringVar(&f.prefix, "prefix", "", "what stands before the tools' names, or none (default the toolset's name and an underscore)")
 	flags.StringVar(&f.session, "session", "", "who shares a process of COMMAND: shared, per_user or per_session (default shared); with per_session it can ask the caller, such as for input")
 	flags.StringArrayVar(&f.env, "env", nil, "name of a variable that COMMAND gets, beside PATH, HOME, LANG and TMPDIR; may be repeated")
@@ -119,6 +121,9 @@ func (f *workerFlags) complete(args []string) error {
 	}
 	if f.session != "" && (len(args) == 0 || !slices.Contains([]string{"shared", "per_user", "per_session"}, f.session)) {
 		return usageError{errors.New("--session: expected shared, per_user or per_session, and a COMMAND whose processes it is about")}
+	}
+	if f.private && f.openapi == "" {
+		return usageError{errors.New("--allow-private: expected --openapi, whose API it is about; a configuration has allow_private for each source")}
 	}
 	f.url = cmp.Or(f.url, os.Getenv(workersURLEnv), "nats://"+gateway.DefaultWorkersListen)
 	f.login.Name, f.login.Inbox = "toolcrib worker "+f.toolset, registry.WorkerInbox(f.toolset)
@@ -185,7 +190,7 @@ func (f *workerFlags) configuration(args []string) (*gateway.Config, error) {
 		if err := readable(f.openapi); err != nil {
 			return nil, err
 		}
-		cfg.Tools.OpenAPI = []gateway.OpenAPI{{Name: f.toolset, Document: f.openapi, Prefix: f.prefix}}
+		cfg.Tools.OpenAPI = []gateway.OpenAPI{{Name: f.toolset, Document: f.openapi, Prefix: f.prefix, AllowPrivate: f.private}}
 		return cfg, nil
 	}
 	env := map[string]string{}

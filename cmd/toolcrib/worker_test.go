@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/toolcrib/toolcrib/registry/stream/connect"
 )
@@ -42,5 +43,21 @@ func TestWorkerWithoutItsDocument(t *testing.T) {
 	f.openapi = "https://pets.example/openapi.json"
 	if _, err := f.configuration(nil); err != nil {
 		t.Error(err)
+	}
+}
+
+// An API near the worker is called when the flag says so, which is about nothing else.
+func TestWorkerAllowsPrivate(t *testing.T) {
+	for _, private := range []bool{false, true} {
+		f := workerFlags{toolset: "pets", openapi: "https://pets.example/openapi.json", private: private}
+		cfg, err := f.configuration(nil)
+		if err != nil || cfg.Tools.OpenAPI[0].AllowPrivate != private {
+			t.Errorf("%v: got %+v, %v", private, cfg, err)
+		}
+	}
+	f := workerFlags{toolset: "pets", config: "pets.yaml", private: true}
+	f.options.MaxConcurrentToolCalls, f.connectWithin = 1, time.Second
+	if err := f.complete(nil); err == nil || !strings.HasPrefix(err.Error(), "--allow-private: ") {
+		t.Errorf("with a configuration: %v", err)
 	}
 }
