@@ -253,6 +253,7 @@ func TestReplacedContractAfterARestart(t *testing.T) {
 	}
 	c.check(stop())
 }
+
 // A worker that lacks some of its tools does not take the place of one that has
 // them, joins it once it has them too, and serves what it has when it is alone.
 func TestIncomplete(t *testing.T) {
