@@ -113,6 +113,9 @@ func ErrorOf(err error) *ToolError {
 		{tools.ErrUnavailable, CodeUnavailable}, {tools.ErrIdempotencyConflict, CodeConflict}} {
 		if errors.Is(err, known.err) {
 			out.Code = known.code
+			if out.Message == "" {
+				out.Message = known.err.Error()
+			}
 			break
 		}
 	}

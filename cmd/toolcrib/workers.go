@@ -95,6 +95,9 @@ func (a *app) workers(s *session, o *output) error {
 		return err
 	}
 	for _, t := range resp.Toolsets {
+		if t.Changing {
+			fmt.Fprintf(a.errOut, "toolcrib: toolset %s: workers with other tools take the place of those before, which end their calls; new calls wait\n", t.Name)
+		}
 		for _, r := range t.Refused {
 			fmt.Fprintf(a.errOut, "toolcrib: toolset %s: tool %q refused: %s\n", t.Name, r.Name, firstLine(r.Reason, errorWidth))
 		}
