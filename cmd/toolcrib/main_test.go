@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -30,6 +31,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestScripts(t *testing.T) {
+	takeHangups(t)
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
 		RequireExplicitExec: true,
@@ -52,6 +54,17 @@ func TestScripts(t *testing.T) {
 			return nil
 		},
 	})
+}
+
+// takeHangups has what a test starts end on SIGHUP, also when the tests themselves
+// were started to ignore it, as by nohup.
+func takeHangups(t *testing.T) {
+	if !signal.Ignored(syscall.SIGHUP) {
+		return
+	}
+	hangups := make(chan os.Signal, 1)
+	signal.Notify(hangups, syscall.SIGHUP)
+	t.Cleanup(func() { signal.Stop(hangups) })
 }
 
 // status runs a command that must end with the given status:
