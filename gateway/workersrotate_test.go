@@ -20,12 +20,35 @@ import (
 	"github.com/toolcrib/toolcrib/tools/inproc"
 )
 
+// sums starts a worker of the toolset sums, and returns what it ends with.
+func sums(t *testing.T, g *gateway.Gateway, login *streams.Options, opts provider.Options) (ended <-chan error) {
+	t.Helper()
+	at, _ := g.WorkersAddress()
+	client, err := streams.Client(t.Context(), at.URL, login)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cat := tools.NewCatalog()
+	if err := inproc.RegisterFunc(cat, "sums.one", func(context.Context, struct{}) (int, error) { return 1, nil }); err != nil {
+		t.Fatal(err)
+	}
+	opts.Pong = provider.Pong(client, "")
+	done := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	t.Cleanup(cancel)
+	go func() {
+		done <- provider.Serve(ctx, client, "sums", provider.FromCatalog(cat), opts)
+		_ = client.Close()
+	}()
+	return done
+}
+
 // A key and a token that change take effect at the next start, which the log says of a
 // changed reference: until then workers with the old ones serve and those with the new
 // ones are turned away, and then the other way round. No log and no error has either.
 func TestKeyAndTokenOfWorkersChange(t *testing.T) {
 	dir, log := t.TempDir(), new(peertest.Log)
-	logger := slog.New(slog.NewTextHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	logger := log.Logger(slog.LevelDebug)
 	put := func(name, text string) string {
 		file := filepath.Join(dir, name)
 		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
@@ -38,25 +61,9 @@ func TestKeyAndTokenOfWorkersChange(t *testing.T) {
 		return gatewaytest.Parse(t, fmt.Sprintf("data_dir: %s\nworkers: {enabled: true, listen: %q, token: \"file:%s\", ping_interval: 200ms, stale_after: 2s, "+
 			"toolsets: [{name: sums, key: \"file:%s\"}]}\n", filepath.Join(dir, "data"), listen, token, put(key, key+"-CANARY")))
 	}
-	work := func(g *gateway.Gateway, key string) (ended <-chan error) {
+	work := func(g *gateway.Gateway, key string) <-chan error {
 		t.Helper()
-		at, _ := g.WorkersAddress()
-		client, err := streams.Client(t.Context(), at.URL, &streams.Options{TokenFile: token, Logger: logger})
-		if err != nil {
-			t.Fatal(err)
-		}
-		cat := tools.NewCatalog()
-		if err := inproc.RegisterFunc(cat, "sums.one", func(context.Context, struct{}) (int, error) { return 1, nil }); err != nil {
-			t.Fatal(err)
-		}
-		done := make(chan error, 1)
-		ctx, cancel := context.WithCancel(t.Context())
-		go func() {
-			done <- provider.Serve(ctx, client, "sums", provider.FromCatalog(cat), provider.Options{Pong: provider.Pong(client, ""), Key: []byte(key + "-CANARY"), Logger: logger})
-			_ = client.Close()
-		}()
-		t.Cleanup(cancel)
-		return done
+		return sums(t, g, &streams.Options{TokenFile: token, Logger: logger}, provider.Options{Key: []byte(key + "-CANARY"), Logger: logger})
 	}
 	refused := func(ended <-chan error) {
 		t.Helper()

@@ -281,10 +281,9 @@ func (r *Registry) exit(c *call) {
 // it at once. What became of the former comes on the channel: a worker may have
 // answered before the stream has confirmed that it is safe.
 func (r *Registry) send(ts *toolset, c *call) <-chan error {
-	message := c.rec.Message
 	c.sending()
 	sent := make(chan error, 1)
-	r.sends.Go(func() { sent <- r.add(r.ctx, ts, message, c) })
+	r.sends.Go(func() { sent <- r.add(r.ctx, ts, c.message, c) })
 	if c.recorded {
 		r.keeper.soon(c)
 	}

@@ -43,8 +43,8 @@ type record struct {
 	Token    string    `json:"token"`
 	Accepted time.Time `json:"accepted"`
 	Deadline time.Time `json:"deadline"`
-	// Message is what is sent, as long as no worker has the call: one that was claimed
-	// is never sent again, but by the worker that gives it back.
+	// Message is what is sent, as long as no worker has the call: one that a worker has
+	// is not sent again unless that one gives it back.
 	Message *ToolCallMessage `json:"message,omitzero"`
 	// Meta is that of the message once a worker has the call.
 	Meta *ToolCallMeta `json:"meta,omitzero"`

@@ -33,7 +33,7 @@ func TestDiskOfTheServerIsNearlyFull(t *testing.T) {
 	t.Cleanup(func() { c.check(c.store.Close()) })
 	var log peertest.Log
 	opts := quick()
-	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	opts.Logger = log.Logger(slog.LevelInfo)
 	c.open(opts)
 	c.serve("demo", serving(echo), provider.Options{})
 	c.up("demo", 1)

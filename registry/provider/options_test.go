@@ -376,7 +376,7 @@ func TestLogger(t *testing.T) {
 	boom := serving(func(context.Context, registry.ToolCallMessage) (registry.ToolResultMessage, error) {
 		panic("boom: 4711")
 	})
-	for _, logger := range []*slog.Logger{nil, slog.New(slog.NewTextHandler(&log, nil))} {
+	for _, logger := range []*slog.Logger{nil, log.Logger(slog.LevelInfo)} {
 		stop := c.serve("demo", boom, provider.Options{Logger: logger})
 		c.up("demo", 1)
 		_, err := c.call(caller(t), "demo.write", `{}`)

@@ -289,7 +289,7 @@ func TestRefusedWithoutGoodbye(t *testing.T) {
 	opts := quick()
 	opts.Admit = registry.AdmitKeys(map[string]registry.KeyGrant{"demo": {Key: []byte("secret")}})
 	var log peertest.Log
-	opts.Logger = slog.New(slog.NewTextHandler(&log, nil))
+	opts.Logger = log.Logger(slog.LevelInfo)
 	c := newCrib(t, opts)
 	client := c.connect()
 	if err := provider.Serve(t.Context(), client, "demo", serving(echo), provider.Options{Pong: provider.Pong(client, "")}); !errors.Is(err, provider.ErrRefused) {

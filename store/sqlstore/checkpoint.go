@@ -41,8 +41,8 @@ func (c *checkpointer) added(pages int) {
 	}
 }
 
-// run copies what readers no longer need, whenever it is due. What it cannot copy
-// a commit will, and that one's error is heard.
+// run copies what it can whenever it is due. What it cannot copy stays in the log,
+// where it is as safe, until it is due again.
 func (c *checkpointer) run() {
 	for range c.due {
 		if _, err := c.db.read.ExecContext(context.Background(), "pragma wal_checkpoint(passive)"); err != nil {

@@ -134,7 +134,7 @@ func TestStoreIsBounded(t *testing.T) {
 
 func TestLogTellsNoSecret(t *testing.T) {
 	var lines peertest.Log
-	s := start(t, t.TempDir(), &natsserver.Options{Logger: slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	s := start(t, t.TempDir(), &natsserver.Options{Logger: lines.Logger(slog.LevelDebug)})
 	open(t, s, "toolset:a:requests")
 	if c, err := natsstream.Dial(within(t, 10*time.Second), s.URL(), &natsstream.Options{Token: "a-wrong-guess"}); err == nil {
 		c.Close() //nolint:errcheck // It never fails.

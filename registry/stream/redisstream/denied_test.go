@@ -28,7 +28,7 @@ func TestRightTakenAway(t *testing.T) {
 	allow("&toolcrib:0:bus:kept", "&toolcrib:0:bus:lost")
 	var log peertest.Log
 	client, err := redisstream.Dial(peertest.Bounded(t), server.URL(), &redisstream.Options{User: "ada", Password: "secret",
-		Logger: slog.New(slog.NewTextHandler(&log, nil))})
+		Logger: log.Logger(slog.LevelInfo)})
 	if err != nil {
 		t.Fatal(err)
 	}
