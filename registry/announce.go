@@ -371,7 +371,9 @@ func (r *Registry) change(ts *toolset, c Contract, fp string) {
 	ts.instances = map[string]*instance{}
 	kept := ts.agreed
 	ts.mu.Unlock()
-	if err := r.keepToolset(r.ctx, ts.name, kept); err != nil {
+	keeping, stop := context.WithTimeout(context.WithoutCancel(r.ctx), storeTime) // also when the registry is being closed
+	defer stop()
+	if err := r.keepToolset(keeping, ts.name, kept); err != nil {
 		r.log.Warn("a changed toolset cannot be kept", "toolset", ts.name, "error", err)
 	}
 	r.log.Info("a toolset's contract changed", "toolset", ts.name, "revision", kept.Revision, "tools", len(c.Tools))

@@ -52,7 +52,8 @@ type worker struct {
 
 	retired  chan struct{} // closed when the contract was replaced
 	retire   sync.Once
-	drained  chan struct{} // closed when the last call was answered
+	drained  chan struct{} // closed when the worker has no call any more
+	ending   sync.Once     // closes drained
 	heard    chan struct{} // holds one: a ping or a hello came
 	pongs    chan struct{} // holds one for each call of Pong that has not returned
 	renew    chan struct{} // holds one: announce again
@@ -134,17 +135,18 @@ func (w *worker) serve(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	subs, err := w.listen(ctx)
-	defer closeAll(subs)
+	defer closeAll(subs) // which waits for what is still answered
+	defer w.hasDrained() // which a registry may wait to hear
 	if err == nil {
 		if err = w.begin(ctx); !errors.Is(err, ErrRefused) {
 			defer w.leave()
 		}
 	}
 	if ctx.Err() != nil {
-		return nil
+		err = nil
 	}
-	if err != nil {
-		return err
+	if ctx.Err() != nil || err != nil {
+		return errors.Join(err, w.closeSink())
 	}
 	for range w.opts.MaxConcurrentToolCalls {
 		w.pool.Go(w.runQueue)
@@ -167,6 +169,17 @@ func (w *worker) serve(ctx context.Context) error {
 	keeping.Wait()
 	return errors.Join(refused, err)
 }
+
+// closeSink closes the sink of a worker that has received nothing, if there is one.
+func (w *worker) closeSink() error {
+	if w.sink == nil {
+		return nil
+	}
+	return w.sink.Close()
+}
+
+// hasDrained says that the worker has no call any more.
+func (w *worker) hasDrained() { w.ending.Do(func() { close(w.drained) }) }
 
 func closeAll(subs []stream.Subscription) {
 	for _, s := range subs {
@@ -257,7 +270,7 @@ func (w *worker) drain() error {
 		w.endWork()
 		within(ended, stopGrace)
 	}
-	close(w.drained)
+	w.hasDrained()
 	return err
 }
 
