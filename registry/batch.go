@@ -119,7 +119,7 @@ func (r *Registry) joinResult(b *batch, message []byte) {
 		return
 	}
 	b.join(c, func(rec *record) bool {
-		ended, _ := rec.end(&res, res.Receipt)
+		ended, _ := c.ends(rec, &res, res.Receipt)
 		return ended
 	})
 }

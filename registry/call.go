@@ -174,10 +174,35 @@ func (c *call) settled(rec record, rev store.Revision) {
 	if *c.proof.Load() != rec.Token {
 		c.proof.Store(&rec.Token)
 	}
-	if rec.State == stateDone && !c.over() {
-		c.result = *rec.Result
+	if rec.State == stateDone {
+		c.answer(rec.Result)
+	}
+}
+
+// answer gives those who wait the result of the call, unless they have one. The caller
+// holds the lock, or is alone with the call.
+func (c *call) answer(res *ToolResultMessage) {
+	if !c.over() {
+		c.result = *res
 		close(c.done)
 	}
+}
+
+// soonest bounds how long after a claim those who wait for the call are given its
+// result at once, while it is written.
+const soonest = lookAfter / 2
+
+// ends is record.end for the next record of this call. Where only those who wait here
+// will ever ask for the call, they get its result at once. Its worker gives the same
+// result again until it is written, and no other process looks at a call that is as
+// young, unless this one does not answer.
+func (c *call) ends(next *record, res *ToolResultMessage, by *Receipt) (ended, foreign bool) {
+	early := c.message != nil && !c.again && c.fault == nil && next.State == stateClaimed && time.Since(next.Claimed) < soonest
+	ended, foreign = next.end(res, by)
+	if ended && early {
+		c.answer(next.Result)
+	}
+	return ended, foreign
 }
 
 // reload reads what another process wrote. The caller holds the lock.
@@ -248,11 +273,7 @@ func (c *call) isMet() bool {
 func (c *call) giveUp(err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.over() {
-		return // a worker answered one of the same id meanwhile
-	}
-	c.result = *failed(c.id, ErrorOf(err))
-	close(c.done)
+	c.answer(failed(c.id, ErrorOf(err)))
 }
 
 // finish gives the call its result, unless it has one.

@@ -102,8 +102,7 @@ func (r *Registry) adopt(key store.Key, rec *record, rev store.Revision) *call {
 	c.recorded, c.wait, c.rev = true, true, rev
 	c.sending()
 	if rec.State == stateDone {
-		c.result = *rec.Result
-		close(c.done)
+		c.answer(rec.Result)
 		return c
 	}
 	r.mu.Lock()
@@ -170,7 +169,7 @@ func (r *Registry) take(ctx context.Context, res *ToolResultMessage) error {
 	}
 	foreign := false
 	err = c.surely(ctx, &r.ledger, func(rec *record) (ended bool) {
-		ended, foreign = rec.end(res, &receipt)
+		ended, foreign = c.ends(rec, res, &receipt)
 		return ended
 	})
 	if foreign {

@@ -108,10 +108,13 @@ func (l *ledger) writeOf(key store.Key, rec *record, condition store.Revision, b
 	}
 	now := time.Now()
 	w = store.Write{Key: key, Value: value, If: condition, Expires: rec.Deadline.Add(l.retention)}
-	if rec.State == stateDone {
-		w.Expires = now.Add(l.retention)
-	} else {
+	switch {
+	case rec.State != stateDone:
 		w.Due = now.Add(lookAfter)
+	case before == stateClaimed && now.Before(rec.Deadline):
+		w.KeepExpires = true // which is later than it has to be
+	default:
+		w.Expires = now.Add(l.retention)
 	}
 	return w, l.waits(before, rec.State, condition == store.Absent), nil
 }

@@ -24,6 +24,9 @@ func (b Batch) Check() error {
 		if err := checkCondition(w.Key, w.If, seen); err != nil {
 			return err
 		}
+		if w.KeepExpires && (w.If <= Any || w.Delete) {
+			return fmt.Errorf("%w: only a write that puts a value in the place of a revision keeps its expiry", ErrInvalid)
+		}
 	}
 	for _, c := range b.Checks {
 		if err := checkCondition(c.Key, c.If, seen); err != nil {

@@ -39,8 +39,9 @@ type Store interface {
 	Close() error
 }
 
-// Revision identifies one write of a record. Later writes have greater
-// revisions, also after the record was deleted and made anew.
+// Revision identifies one write of a record. No two writes have the same, also after
+// the record was deleted and made anew. Of the writes of one process, later ones have
+// greater revisions.
 type Revision int64
 
 // Revisions with a meaning of their own as a condition.
@@ -75,6 +76,9 @@ type Write struct {
 	If Revision
 	// Expires and Due are those of the record; zero means never.
 	Expires, Due time.Time
+	// KeepExpires leaves the expiry as it is in the record that If names, which must
+	// be a revision. It costs less than to write one.
+	KeepExpires bool
 }
 
 // Check is a condition on a record that a batch does not write.

@@ -46,12 +46,9 @@ type job struct {
 type tx struct {
 	conn  *sql.Conn
 	ready map[string]*sql.Stmt
-	// revision is the last one that was handed out of those that belong to the
-	// commit.
-	revision int64
-	// counter is where the counter of revisions was when this connection last used
-	// it.
-	counter int64
+	// revision is the last one that was handed out, and reserved the last one that
+	// this process may hand out.
+	revision, reserved int64
 	// synced says that a commit waits for the disk.
 	synced bool
 	// changed says that a job has changed something.
@@ -294,26 +291,29 @@ func (t *tx) begin(ctx context.Context, synced bool) error {
 	return t.exec(ctx, "begin immediate")
 }
 
-// reserve takes the revisions that a group needs from their counter.
+// blockSize is how many revisions a process takes from their counter at once, so that
+// few commits change it. What a process has left when it ends is never handed out.
+const blockSize = 1000
+
+// reserve sees to it that there are revisions for a group.
 func (t *tx) reserve(ctx context.Context, group []*job) error {
-	total := 0
+	total := int64(0)
 	for _, j := range group {
-		total += j.revisions
+		total += int64(j.revisions)
 	}
-	if total == 0 {
+	if total <= t.reserved-t.revision {
 		return nil
 	}
-	// Unless another process has counted on, which a plain update finds out, this one
-	// knows where the counter is: to ask for it costs twice as much.
-	before := t.counter
-	known, err := t.change(ctx, "update counters set value = ? where name = 'revision' and value = ?", before+int64(total), before)
-	if err == nil && !known {
-		var last int64
-		last, err = count(ctx, t, "revision", total)
-		before = last - int64(total)
-	}
-	t.counter, t.revision = before+int64(total), before
+	n := max(total, blockSize)
+	last, err := count(ctx, t, "revision", n)
+	t.revision, t.reserved = last-n, last
 	return err
+}
+
+// rollback undoes the transaction, and with it what it may have taken from a counter.
+func (t *tx) rollback(ctx context.Context) error {
+	t.revision, t.reserved = 0, 0
+	return t.exec(ctx, "rollback")
 }
 
 // commit does the jobs and tells their callers when the work is on the disk. As
@@ -333,7 +333,7 @@ func (c *committer) commit(ctx context.Context, group []*job) {
 		broken = c.tx.exec(ctx, "commit")
 	}
 	if broken != nil {
-		_ = c.tx.exec(ctx, "rollback") // there may be nothing left to undo
+		_ = c.tx.rollback(ctx) // there may be nothing left to undo
 	}
 	answer(group, faults, broken)
 	c.db.log.added(c.tx.pages)
@@ -353,7 +353,7 @@ func (t *tx) do(ctx context.Context, group []*job, one func(context.Context, *jo
 
 // again begins the transaction anew.
 func (t *tx) again(ctx context.Context) error {
-	if err := t.exec(ctx, "rollback"); err != nil {
+	if err := t.rollback(ctx); err != nil {
 		return err
 	}
 	return t.exec(ctx, "begin immediate")

@@ -119,7 +119,9 @@ const (
 	upsert = "insert into records (" + allColumns + ") values (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) on conflict (" + keyColumns + ") do update set " +
 		"value = excluded.value, revision = excluded.revision, expires = excluded.expires, due = excluded.due"
 	insertAbsent = upsert + " where expires > 0 and +expires <= ?"
-	updateThis   = "update records set value = ?, revision = ?, expires = ?, due = ?" + ofKey + " and revision = ?" + isLive
+	ofRevision   = ofKey + " and revision = ?" + isLive
+	updateThis   = "update records set value = ?, revision = ?, expires = ?, due = ?" + ofRevision
+	updateRest   = "update records set value = ?, revision = ?, due = ?" + ofRevision
 )
 
 func (db *DB) writeAll(ctx context.Context, tx *tx, writes []store.Write) ([]store.Revision, error) {
@@ -158,12 +160,15 @@ func (db *DB) writeOne(ctx context.Context, tx *tx, w *store.Write, revision int
 	case store.Absent:
 		return tx.change(ctx, insertAbsent, keyParts(w.Key, value, revision, millis(w.Expires), millis(w.Due), now)...)
 	}
-	args := append(make([]any, 0, 12), value, revision, millis(w.Expires), millis(w.Due))
-	return tx.change(ctx, updateThis, appendKey(args, w.Key, int64(w.If), now)...)
+	args := append(make([]any, 0, 12), value, revision)
+	if w.KeepExpires { // so that the index by expiry is not written either
+		return tx.change(ctx, updateRest, appendKey(append(args, millis(w.Due)), w.Key, int64(w.If), now)...)
+	}
+	return tx.change(ctx, updateThis, appendKey(append(args, millis(w.Expires), millis(w.Due)), w.Key, int64(w.If), now)...)
 }
 
 // count takes the next n numbers of a counter and returns the last of them.
-func count(ctx context.Context, tx *tx, counter string, n int) (int64, error) {
+func count(ctx context.Context, tx *tx, counter string, n int64) (int64, error) {
 	var last int64
 	err := tx.scan(ctx, "update counters set value = value + ? where name = ? returning value", []any{n, counter}, &last)
 	return last, err

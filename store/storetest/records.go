@@ -173,6 +173,33 @@ func testExpiry(t *testing.T, f *fixture) {
 	}
 }
 
+func testKeepExpires(t *testing.T, f *fixture) {
+	s, k := f.store, key("kept")
+	until := f.clock.Now().Add(time.Minute)
+	revision := put(t, s, store.Write{Key: k, Value: []byte("x"), Expires: until, Due: f.clock.Now()})
+	revision = put(t, s, store.Write{Key: k, Value: []byte("y"), If: revision, KeepExpires: true})
+	r, err := s.Get(t.Context(), k)
+	if err != nil || string(r.Value) != "y" || !r.Expires.Equal(until) || !r.Due.IsZero() || r.Revision != revision {
+		t.Errorf("Get = %+v, %v", r, err)
+	}
+	if due, err := s.Due(t.Context(), k.Collection, 1); err != nil || len(due) != 0 {
+		t.Errorf("Due = %v, %v", due, err)
+	}
+	for what, w := range map[string]store.Write{
+		"of whatever there is": {Key: k, KeepExpires: true},
+		"of nothing":           {Key: key("new"), If: store.Absent, KeepExpires: true},
+		"of what is deleted":   {Key: k, If: revision, Delete: true, KeepExpires: true},
+	} {
+		if _, err := s.Apply(t.Context(), store.Batch{Writes: []store.Write{w}}); !errors.Is(err, store.ErrInvalid) {
+			t.Errorf("the expiry %s = %v, want ErrInvalid", what, err)
+		}
+	}
+	f.clock.Advance(time.Minute)
+	if _, err := s.Apply(t.Context(), store.Batch{Writes: []store.Write{{Key: k, If: revision, KeepExpires: true}}}); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("the expiry of what has expired = %v, want ErrConflict", err)
+	}
+}
+
 func testDue(t *testing.T, f *fixture) {
 	s, now := f.store, f.clock.Now()
 	other := store.Key{Collection: "things", Owner: store.Tenant(who("other", "", "")), Name: "theirs"}

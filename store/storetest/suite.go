@@ -37,6 +37,7 @@ func Run(t *testing.T, h Harness) {
 		{"updates add up", testUpdatesAddUp},
 		{"revisions are not used again", testRevisionsGrow},
 		{"expiry", testExpiry},
+		{"expiry is kept", testKeepExpires},
 		{"due", testDue},
 		{"pages", testPages},
 		{"prefixes", testPrefixes},

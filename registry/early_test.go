@@ -1,0 +1,109 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/toolcrib/toolcrib/registry/stream"
+	"github.com/toolcrib/toolcrib/store"
+)
+
+// asked calls see before something is written, and refuses it when that says so.
+type asked struct {
+	store.Records
+	see func() error
+}
+
+func (a *asked) Apply(ctx context.Context, b store.Batch) ([]store.Revision, error) {
+	if err := a.see(); err != nil {
+		return nil, err
+	}
+	return a.Records.Apply(ctx, b)
+}
+
+// Whoever waits for a call has its result before it is written, unless somebody else
+// may ask for the same call, or may have ended it.
+func TestResultBeforeItsRecord(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		made  func(c *call)
+		early bool
+	}{
+		{"a call with an id of its own", func(*call) {}, true},
+		{"one that can be asked for again", func(c *call) { c.again = true }, false},
+		{"one of another process", func(c *call) { c.message = nil }, false},
+		{"one that was claimed a while ago", func(c *call) { c.rec.Claimed = time.Now().Add(-soonest) }, false},
+		{"one that no worker has claimed", func(c *call) { c.rec.State, c.rec.Instance = stateAccepted, "" }, false},
+	} {
+		for _, together := range []bool{true, false} {
+			records := &asked{Records: memory(t), see: func() error { return nil }}
+			w := newWorld(nil, records)
+			w.add(t.Context(), "one", "claimed")
+			c := w.r.known("one")
+			c.waiters = 1
+			test.made(c)
+			seen, early := 0, false
+			records.see = func() error {
+				seen++
+				early = c.over()
+				return nil
+			}
+			if got := w.result(t, "one", together); got != MessageOK {
+				t.Errorf("%s: the worker hears %s", test.name, got)
+			}
+			rec, _, err := w.r.ledger.read(t.Context(), c.key)
+			if err != nil || rec.State != stateDone || string(rec.Result.ResultJSON) != `1` || seen != 1 || !c.over() || string(c.result.ResultJSON) != `1` {
+				t.Errorf("%s: after %d writes: %+v, %v", test.name, seen, rec, err)
+			}
+			if early != test.early {
+				t.Errorf("%s: its caller had the result before it was written: %v", test.name, early)
+			}
+		}
+	}
+}
+
+// result hands in the result of a call, and returns what the worker hears.
+func (w *world) result(t *testing.T, id string, together bool) string {
+	t.Helper()
+	payload, err := Encode(ToolResultMessage{ToolUseID: id, ResultJSON: json.RawMessage(`1`), Receipt: &Receipt{Instance: "w1", Token: "token", TenantID: "acme"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !together {
+		return w.oneByOne(t.Context(), MessageResults, [][]byte{payload})[0]
+	}
+	answer := w.r.settleRequest(t.Context(), stream.Message{Name: MessageResults, Payload: EncodeTogether([][]byte{payload})})
+	if got := DecodeVerdicts(answer.Payload); len(got) == 1 {
+		return got[0]
+	}
+	return ""
+}
+
+// A result that its caller has, and that could not be written, is written when its
+// worker gives it again, also when its caller is gone by then.
+func TestResultWhoseRecordFailed(t *testing.T) {
+	records := &asked{Records: memory(t), see: func() error { return nil }}
+	w := newWorld(nil, records)
+	w.add(t.Context(), "one", "claimed")
+	c := w.r.known("one")
+	records.see = func() error { return errors.New("no disk") }
+	got := []string{w.result(t, "one", true), w.result(t, "one", false)}
+	if !slices.Equal(got, []string{MessageAlone, MessageRetry}) || !c.over() {
+		t.Errorf("the worker hears %q; the caller has the result: %v", got, c.over())
+	}
+	w.r.discard(c)
+	if w.r.known("one") != nil {
+		t.Error("the call is not forgotten")
+	}
+	records.see = func() error { return nil }
+	if got := w.result(t, "one", false); got != MessageOK {
+		t.Errorf("the worker hears %s", got)
+	}
+	if rec, _, err := w.r.ledger.read(t.Context(), c.key); err != nil || rec.State != stateDone || string(rec.Result.ResultJSON) != `1` {
+		t.Errorf("the record is %+v, %v", rec, err)
+	}
+}
