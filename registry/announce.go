@@ -12,9 +12,6 @@ import (
 	"github.com/toolcrib/toolcrib/registry/stream"
 )
 
-// standbyPause is how long a worker on standby waits before it asks again.
-const standbyPause = 500 * time.Millisecond
-
 // announceRequest answers a worker that announces itself or leaves.
 func (r *Registry) announceRequest(ctx context.Context, m stream.Message) stream.Message {
 	var a Announcement
@@ -54,7 +51,7 @@ func (r *Registry) announced(ctx context.Context, a *Announcement) Admission {
 		return refusedBecause(err)
 	}
 	if ts == nil {
-		return r.standby("nobody has said yet what the toolset holds")
+		return standby("nobody has said yet what the toolset holds")
 	}
 	return r.join(ctx, ts, a)
 }
@@ -87,10 +84,6 @@ func (a *Announcement) check() error {
 		return fmt.Errorf("%w: the contract is that of toolset %q, and the worker announces %q", ErrInvalid, a.Contract.Toolset, a.Toolset)
 	}
 	return a.Contract.Check()
-}
-
-func (r *Registry) standby(why string) Admission {
-	return Admission{Status: StatusStandby, Message: why, RetryAfterMS: standbyPause.Milliseconds()}
 }
 
 // agree makes the toolset when it is new. It returns nil for one that nobody
@@ -210,22 +203,22 @@ func (r *Registry) join(ctx context.Context, ts *toolset, a *Announcement) Admis
 			SilenceMS: (r.opts.StaleAfter + r.opts.PingInterval).Milliseconds(), Token: r.workerToken(ts.name, a.Instance)}
 	case ts.changing:
 		ts.mu.Unlock()
-		return r.standby("the toolset's contract is being changed")
+		return ts.standby(a, "the toolset's contract is being changed")
 	case now.Retired[fp] && ts.live() > 0:
 		ts.mu.Unlock()
-		return r.standby(fmt.Sprintf("this contract was replaced by revision %d, whose workers are up", now.Revision))
+		return ts.standby(a, fmt.Sprintf("this contract was replaced by revision %d, whose workers are up", now.Revision))
 	case now.Retired[fp] && time.Since(r.started) < r.opts.StaleAfter:
 		ts.mu.Unlock()
-		return r.standby(fmt.Sprintf("this contract was replaced by revision %d, whose workers may still be up", now.Revision))
+		return ts.standby(a, fmt.Sprintf("this contract was replaced by revision %d, whose workers may still be up", now.Revision))
 	}
 	if a.Incomplete && (ts.live() > 0 || unheard) {
 		ts.mu.Unlock()
-		return r.standby("the worker's tools are not all there, and it takes the place of none that serve others")
+		return ts.standby(a, "the worker's tools are not all there, and it takes the place of none that serve others")
 	}
 	ts.changing = true
 	ts.mu.Unlock()
 	r.background(func(context.Context) { r.change(ts, *a.Contract, fp) })
-	return r.standby("the workers of the contract before end their calls")
+	return ts.standby(a, "the workers of the contract before end their calls")
 }
 
 // welcome makes a worker one of the toolset's. Its streams are there then, which the
@@ -255,6 +248,7 @@ const maxWorkers = 4096
 func (ts *toolset) enter(a *Announcement) bool {
 	ts.mu.Lock()
 	defer ts.mu.Unlock()
+	delete(ts.waiting, a.Instance)
 	i := ts.instances[a.Instance]
 	if i == nil && !ts.hasRoom() {
 		ts.reg.crowded.warn(ts.reg.log, "a toolset has too many workers, and not all are listed", "toolset", ts.name, "listed", len(ts.instances))
@@ -346,6 +340,7 @@ func (r *Registry) leftElsewhere(a *Announcement) {
 	ts.mu.Lock()
 	i := ts.instances[a.Instance]
 	delete(ts.instances, a.Instance)
+	delete(ts.waiting, a.Instance)
 	ts.wake()
 	ts.mu.Unlock()
 	if i == nil {

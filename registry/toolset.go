@@ -26,7 +26,8 @@ type toolset struct {
 	agreed    agreement
 	prints    map[string]string // fingerprints of its tools, by name
 	instances map[string]*instance
-	changing  bool // calls wait: a contract takes the place of another
+	waiting   map[string]StandbyState // workers on standby, by their ids
+	changing  bool                    // calls wait: a contract takes the place of another
 	lastPong  time.Time
 	changed   chan struct{} // closed and replaced when calls may go on, or must not wait longer
 	requests  stream.Stream
@@ -72,7 +73,7 @@ func toolsetKey(name string) store.Key {
 }
 
 func (r *Registry) newToolset(name string, a agreement) *toolset {
-	ts := &toolset{name: name, reg: r, instances: map[string]*instance{}, changed: make(chan struct{})}
+	ts := &toolset{name: name, reg: r, instances: map[string]*instance{}, waiting: map[string]StandbyState{}, changed: make(chan struct{})}
 	ts.agree(a)
 	return ts
 }
@@ -304,6 +305,9 @@ type ToolsetState struct {
 	// Outstanding counts this gateway's calls that have no answer yet.
 	Outstanding int           `json:"outstanding"`
 	Workers     []WorkerState `json:"workers"`
+	// Standby are the workers that were not let serve yet. They are listed until they
+	// have not asked again for ten seconds.
+	Standby []StandbyState `json:"standby,omitempty"`
 }
 
 // RefusedTool is a tool that is not in the catalog, and why.
@@ -387,7 +391,7 @@ func (ts *toolset) state() ToolsetState {
 	defer ts.mu.Unlock()
 	a := &ts.agreed
 	s := ToolsetState{Name: ts.name, Description: a.Contract.Description, Revision: a.Revision, Fingerprint: a.Fingerprint,
-		Tenants: slices.Clone(a.Grant.Tenants), Up: ts.live() > 0, Changing: ts.changing, LastPong: ts.lastPong}
+		Tenants: slices.Clone(a.Grant.Tenants), Up: ts.live() > 0, Changing: ts.changing, LastPong: ts.lastPong, Standby: ts.onStandby()}
 	for _, t := range a.Contract.Tools {
 		s.Tools = append(s.Tools, a.Grant.Prefix+t.Name)
 	}

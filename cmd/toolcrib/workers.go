@@ -20,7 +20,8 @@ func (a *app) workersCommand() *cobra.Command {
 		Use:   "workers",
 		Short: "Show the workers and how they are",
 		Long: `Show the toolsets that workers serve, how many of their tools are served and how many
-were refused, and of each worker whether it is up, what it has to do, and its version.
+were refused, and of each worker whether it is up, what it has to do, and its version. Workers
+on standby are there too, with why they wait: they have other tools than those that serve.
 "workers forget NAME" removes a toolset that no worker serves any more.` + targetHelp,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -90,24 +91,36 @@ func (a *app) workers(s *session, o *output) error {
 		for _, one := range t.Workers {
 			writeWorker(w, &t, &one)
 		}
+		for _, one := range t.Standby {
+			fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\tstandby\t-\t-\t-\t-\t-\t%s\n", t.Name, len(t.Tools), len(t.Refused), orDash(printable(one.Instance)),
+				orDash(printable(one.Host)), orDash(printable(one.Version)))
+		}
 	}
 	if err := w.Flush(); err != nil {
 		return err
 	}
 	for _, t := range resp.Toolsets {
-		if t.Changing {
-			fmt.Fprintf(a.errOut, "toolcrib: toolset %s: workers with other tools take the place of those before, which end their calls; new calls wait\n", t.Name)
-		}
-		for _, r := range t.Refused {
-			fmt.Fprintf(a.errOut, "toolcrib: toolset %s: tool %q refused: %s\n", t.Name, r.Name, firstLine(r.Reason, errorWidth))
-		}
-		for _, one := range t.Workers {
-			if said := registry.ClockText(time.Duration(one.ClockMS) * time.Millisecond); said != "" {
-				fmt.Fprintf(a.errOut, "toolcrib: toolset %s: the clock of worker %s is %s\n", t.Name, printable(one.Instance), said)
-			}
-		}
+		a.remarkOn(&t)
 	}
 	return nil
+}
+
+// remarkOn says what the table of workers has no room for.
+func (a *app) remarkOn(t *registry.ToolsetState) {
+	if t.Changing {
+		fmt.Fprintf(a.errOut, "toolcrib: toolset %s: workers with other tools take the place of those before, which end their calls; new calls wait\n", t.Name)
+	}
+	for _, r := range t.Refused {
+		fmt.Fprintf(a.errOut, "toolcrib: toolset %s: tool %q refused: %s\n", t.Name, r.Name, firstLine(r.Reason, errorWidth))
+	}
+	for _, one := range t.Workers {
+		if said := registry.ClockText(time.Duration(one.ClockMS) * time.Millisecond); said != "" {
+			fmt.Fprintf(a.errOut, "toolcrib: toolset %s: the clock of worker %s is %s\n", t.Name, printable(one.Instance), said)
+		}
+	}
+	for _, one := range t.Standby {
+		fmt.Fprintf(a.errOut, "toolcrib: toolset %s: worker %s is on standby: %s\n", t.Name, printable(one.Instance), firstLine(one.Reason, errorWidth))
+	}
 }
 
 // warnOfUnreached says why workers cannot be listed, and reports whether there is

@@ -55,14 +55,22 @@ func TestContractChanges(t *testing.T) {
 	if err := old(); !errors.Is(err, provider.ErrSuperseded) {
 		t.Errorf("the old worker: %v", err)
 	}
-	again := c.serve("demo", serving(echo), provider.Options{})
+	again := c.serve("demo", serving(echo), provider.Options{Version: "old"})
 	if res, err := c.call(caller(t), "demo.more", `{}`); err != nil {
 		t.Errorf("%+v, %v", res, err)
 	}
-	if s := c.reg.Toolsets()[0]; s.Revision != 2 || len(s.Workers) != 1 {
+	await(t, "the worker of the old contract is on standby", func() bool { return len(c.reg.Toolsets()[0].Standby) == 1 })
+	s := c.reg.Toolsets()[0]
+	if s.Revision != 2 || len(s.Workers) != 1 {
 		t.Errorf("a worker of the old contract took over: %+v", s)
 	}
+	if w := s.Standby[0]; w.Instance == s.Workers[0].Instance || w.Version != "old" || !strings.Contains(w.Reason, "replaced by revision 2") || w.Since.IsZero() {
+		t.Errorf("the worker on standby is %+v", w)
+	}
 	c.check(again())
+	if s := c.reg.Toolsets()[0]; len(s.Standby) != 0 {
+		t.Errorf("the worker that left is on standby: %+v", s.Standby)
+	}
 }
 
 // A call that waits while its tool changes goes on when the tool is only described in
@@ -273,12 +281,12 @@ func TestIncomplete(t *testing.T) {
 	for range 3 {
 		<-asked
 	}
-	if s := c.reg.Toolsets()[0]; s.Revision != 1 || s.Changing || len(s.Workers) != 1 {
+	if s := c.reg.Toolsets()[0]; s.Revision != 1 || s.Changing || len(s.Workers) != 1 || len(s.Standby) != 1 {
 		t.Errorf("the worker that lacks tools takes over: %+v", s)
 	}
 	c.check(whole())
 	<-served
-	if s := c.reg.Toolsets()[0]; s.Revision != 2 || len(s.Tools) != 1 {
+	if s := c.reg.Toolsets()[0]; s.Revision != 2 || len(s.Tools) != 1 || len(s.Standby) != 0 {
 		t.Errorf("alone it serves %+v", s)
 	}
 	c.check(stop())
