@@ -12,6 +12,8 @@ import (
 	"net/url"
 	"strings"
 	"syscall"
+
+	"github.com/toolcrib/toolcrib/registry"
 )
 
 // ClientOptions configure a Client.
@@ -123,6 +125,11 @@ func (c *Client) Workers(ctx context.Context) (*WorkersResponse, error) {
 // ForgetWorkers removes a toolset that no worker serves any more.
 func (c *Client) ForgetWorkers(ctx context.Context, toolset string) (*ForgottenResponse, error) {
 	return ask[ForgottenResponse](ctx, c, "/v1/workers/forget", map[string]string{"name": toolset})
+}
+
+// DeadLetters returns messages that workers could not serve.
+func (c *Client) DeadLetters(ctx context.Context, req DeadLettersRequest) (*registry.DeadLetterPage, error) {
+	return ask[registry.DeadLetterPage](ctx, c, "/v1/workers/dead", req)
 }
 
 // Call runs a tool.

@@ -43,6 +43,9 @@ type Options struct {
 	// ForgetWorkers removes a toolset that no worker serves, for a caller who may.
 	// Nil means that there are none.
 	ForgetWorkers func(ctx context.Context, toolset string) error
+	// DeadLetters returns messages that workers could not serve, to a caller who may
+	// see them. Nil means that there are none.
+	DeadLetters func(context.Context, registry.DeadLetterQuery) (registry.DeadLetterPage, error)
 	// Composed knows the skills and flows. Nil means that there are none.
 	Composed Composed
 	// Approval returns what becomes of the calls of a tool before they run, as
@@ -108,6 +111,7 @@ func New(cat tools.LiveCatalog, opts *Options) *Server {
 		"/v1/flows/cancel":     answer(decodeRun, s.CancelRun),
 		"/v1/workers/list":     answer(decodeNothing, func(ctx context.Context, _ struct{}) (*WorkersResponse, error) { return s.Workers(ctx) }),
 		"/v1/workers/forget":   answer(decodeName, s.ForgetWorkers),
+		"/v1/workers/dead":     answer(decodeDeadLetters, s.DeadLetters),
 		"/v1/sources/list":     answer(decodeNothing, func(ctx context.Context, _ struct{}) (*SourcesResponse, error) { return s.Sources(ctx) }),
 	}
 	return s

@@ -37,3 +37,33 @@ func (s *Server) ForgetWorkers(ctx context.Context, toolset string) (*ForgottenR
 	}
 	return &ForgottenResponse{Forgotten: toolset}, nil
 }
+
+// DeadLettersRequest asks for dead letters of workers.
+type DeadLettersRequest struct {
+	// Toolset is the one whose letters are wanted. Empty means all.
+	Toolset string `json:"toolset,omitempty"`
+	// After is the Next of the page before, or empty.
+	After string `json:"after,omitempty"`
+	// Limit is how many are wanted at most, 1 to registry.MaxDeadLetters. 0 means as
+	// many as that.
+	Limit int `json:"limit,omitempty"`
+}
+
+// DeadLetters returns the messages that the workers of toolsets could not serve, for
+// who operates the gateway. The arguments of calls are not among what it says.
+func (s *Server) DeadLetters(ctx context.Context, req DeadLettersRequest) (*registry.DeadLetterPage, error) {
+	if s.opts.DeadLetters == nil {
+		return &registry.DeadLetterPage{Letters: []registry.DeadLetter{}}, nil
+	}
+	page, err := s.opts.DeadLetters(ctx, registry.DeadLetterQuery(req))
+	if err != nil {
+		return nil, err
+	}
+	return &page, nil
+}
+
+func decodeDeadLetters(raw []byte) (req DeadLettersRequest, err error) {
+	err = decodeObject("", raw, []field{{"toolset", takeString(&req.Toolset)}, {"after", takeString(&req.After)},
+		{"limit", takeCount(&req.Limit, registry.MaxDeadLetters)}})
+	return req, err
+}

@@ -132,6 +132,7 @@ func (g *Gateway) apiOptions() *api.Options {
 		Composed:      apiComposed{g},
 		Workers:       g.apiWorkers,
 		ForgetWorkers: g.apiForgetWorkers,
+		DeadLetters:   g.apiDeadLetters,
 		Approval:      g.approval,
 		Search:        g.apiSearch,
 		Artifacts:     g.kept,

@@ -11,13 +11,11 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
 
-	"github.com/toolcrib/toolcrib/api"
 	"github.com/toolcrib/toolcrib/registry"
 	"github.com/toolcrib/toolcrib/registry/stream"
 	"github.com/toolcrib/toolcrib/registry/stream/connect"
@@ -26,7 +24,6 @@ import (
 	"github.com/toolcrib/toolcrib/store"
 	"github.com/toolcrib/toolcrib/store/sqlstore"
 	"github.com/toolcrib/toolcrib/tools"
-	"github.com/toolcrib/toolcrib/view"
 )
 
 // kindWorkers is the kind of the one source of the tools that workers serve.
@@ -383,49 +380,6 @@ func (g *Gateway) refusedOfWorkers() map[string]string {
 		}
 	}
 	return reasons
-}
-
-// apiWorkers are the toolsets of workers as the caller on ctx may know of them:
-// who operates the gateway sees all, and others which of the toolsets are up
-// whose tools they see.
-func (g *Gateway) apiWorkers(ctx context.Context) []registry.ToolsetState {
-	all := g.Workers()
-	if operates(ctx) {
-		return all
-	}
-	seen := view.From(ctx, g.cat)
-	var out []registry.ToolsetState
-	for _, t := range all {
-		visible := slices.DeleteFunc(slices.Clone(t.Tools), func(name string) bool {
-			tool, ok := seen.Tool(name)
-			return !ok || tool.Source != registry.SourceID
-		})
-		if len(visible) > 0 {
-			out = append(out, registry.ToolsetState{Name: t.Name, Tools: visible, Up: t.Up})
-		}
-	}
-	return out
-}
-
-// apiForgetWorkers removes a toolset that no worker serves, for who operates the
-// gateway.
-func (g *Gateway) apiForgetWorkers(ctx context.Context, name string) error {
-	if operates(ctx) && g.workers != nil && g.workers.registry() == nil {
-		return &api.Error{Code: api.CodeInternal, Message: "the stream server of the workers is not reached", Class: tools.ErrClassTransient, Retryable: true}
-	}
-	list := g.Workers()
-	at := slices.IndexFunc(list, func(t registry.ToolsetState) bool { return t.Name == name })
-	switch {
-	case !operates(ctx) || at < 0:
-		return &api.Error{Code: api.CodeToolsetNotFound, Message: fmt.Sprintf("no workers serve a toolset %q", clip(name)), Class: tools.ErrClassPermanent}
-	case list[at].Up:
-		return &api.Error{Code: api.CodeInvalidRequest, Message: fmt.Sprintf("workers still serve the toolset %q; end them first", name), Class: tools.ErrClassPermanent}
-	}
-	reg := g.workers.registry()
-	if reg == nil {
-		return ErrClosed
-	}
-	return reg.Forget(ctx, name)
 }
 
 // registryOptions returns the options of the registry, with secrets resolved.

@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -21,6 +22,9 @@ import (
 	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/toolcrib/toolcrib/registry"
+	"github.com/toolcrib/toolcrib/registry/stream/connect"
 )
 
 func TestMain(m *testing.M) {
@@ -46,6 +50,7 @@ func TestScripts(t *testing.T) {
 			"logged":      logged,
 			"served":      served,
 			"get":         get,
+			"request":     request,
 		},
 		Setup: func(env *testscript.Env) error {
 			env.Values[serverKey{}] = new(server)
@@ -117,6 +122,21 @@ func get(ts *testscript.TestScript, _ bool, args []string) {
 	if got := strconv.Itoa(resp.StatusCode); got != args[1] {
 		ts.Fatalf("got status %s, want %s", got, args[1])
 	}
+}
+
+// request puts a message on the request stream of a toolset, past the gateway:
+//
+//	request TOOLSET MESSAGE
+func request(ts *testscript.TestScript, _ bool, args []string) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	client, err := connect.Client(ctx, ts.ReadFile("data/streams/address"), &connect.Options{TokenFile: ts.MkAbs("data/streams/token")})
+	ts.Check(err)
+	defer client.Close()
+	s, err := client.Stream(ctx, registry.RequestStream(args[0]), nil)
+	ts.Check(err)
+	_, err = s.Add(ctx, registry.TypeCall, []byte(args[1]))
+	ts.Check(err)
 }
 
 type serverKey struct{}

@@ -19,6 +19,7 @@ import (
 	"github.com/toolcrib/toolcrib/api"
 	"github.com/toolcrib/toolcrib/artifacts"
 	"github.com/toolcrib/toolcrib/gateway"
+	"github.com/toolcrib/toolcrib/registry"
 )
 
 const (
@@ -52,6 +53,7 @@ type crib interface {
 	Toolsets(context.Context) (*api.ToolsetsResponse, error)
 	Workers(context.Context) (*api.WorkersResponse, error)
 	ForgetWorkers(ctx context.Context, toolset string) (*api.ForgottenResponse, error)
+	DeadLetters(context.Context, api.DeadLettersRequest) (*registry.DeadLetterPage, error)
 	compositions
 	ListArtifacts(context.Context, api.ArtifactsRequest) (*api.ArtifactsResponse, error)
 	GetArtifact(context.Context, string) (*artifacts.Info, error)

@@ -22,7 +22,8 @@ func (a *app) workersCommand() *cobra.Command {
 		Long: `Show the toolsets that workers serve, how many of their tools are served and how many
 were refused, and of each worker whether it is up, what it has to do, and its version. Workers
 on standby are there too, with why they wait: they have other tools than those that serve.
-"workers forget NAME" removes a toolset that no worker serves any more.` + targetHelp,
+"workers forget NAME" removes a toolset that no worker serves any more, and "workers dead-letters"
+lists the calls that were given up.` + targetHelp,
 		Args: cobra.ArbitraryArgs,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 0 {
@@ -34,7 +35,7 @@ on standby are there too, with why they wait: they have other tools than those t
 	cmd.SuggestionsMinimumDistance = 2
 	t.addCatalogFlags(cmd)
 	o.addFlag(cmd)
-	cmd.AddCommand(a.forgetWorkersCommand())
+	cmd.AddCommand(a.forgetWorkersCommand(), a.deadLettersCommand())
 	return cmd
 }
 

@@ -86,37 +86,16 @@ func TestPoison(t *testing.T) {
 		size, err := dead.Size(t.Context())
 		return err == nil && size.Waiting == 2
 	})
-}
-
-// A call that workers take again and again, and none answers, is given up, and
-// its caller told.
-func TestDeadLetter(t *testing.T) {
-	opts := quick()
-	bus := events.NewBus(mustRegistry(t))
-	opts.Bus = bus
-	sub := bus.Subscribe(events.Filter{Types: []events.EventType{registry.EventTypeWorkerDeadLetter}}, nil)
-	defer sub.Close()
-	c := newCrib(t, opts)
-	const grace = 200 * time.Millisecond
-	worker := provider.Options{SinkAckGracePeriod: grace, MaxDeliveries: 2}
-	stop := c.serve("demo", serving(echo), worker)
-	c.up("demo", 1)
-	c.check(stop())
-	c.announce("demo")
-	out := make(chan outcome, 1)
-	go func() {
-		res, err := c.call(registry.Wait(caller(t)), "demo.read", `{}`)
-		out <- outcome{res, err}
-	}()
-	c.takeAndDie("demo", grace, 2)
-	c.serve("demo", serving(echo), worker)
-	o := <-out
-	var te *tools.Error
-	if !errors.As(o.err, &te) || te.Class != tools.ErrClassPermanent || !strings.Contains(te.Message, "none answered") {
-		t.Errorf("the caller is told %#v", o.err)
+	page, err := c.reg.DeadLetters(t.Context(), registry.DeadLetterQuery{Toolset: "demo"})
+	if err != nil || len(page.Letters) != 2 || page.Next != "" {
+		t.Fatalf("the dead letters: %+v, %v", page, err)
 	}
-	if e := <-sub.Events(); e.Tool != "demo.read" || e.Identity.TenantID != "acme" {
-		t.Errorf("the event: %+v", e)
+	unread := map[string]string{} // reasons by ids
+	for _, d := range page.Letters {
+		unread[d.ToolUseID] = d.Reason
+	}
+	if !strings.Contains(unread[""], "no JSON object") || !strings.Contains(unread["poison"], "tool: ") {
+		t.Errorf("they were not served because %q", unread)
 	}
 }
 

@@ -300,6 +300,9 @@ func TestPermissionsSuffice(t *testing.T) {
 
 			c.add("weather", "call", `{"type":"nonsense"}`)
 			await(t, "a message that cannot be served is put aside", func() bool { return g.count(t, registry.DeadStream("weather")) == 1 })
+			if page, err := c.reg.DeadLetters(t.Context(), registry.DeadLetterQuery{}); err != nil || len(page.Letters) != 1 {
+				t.Errorf("the dead letters: %+v, %v", page, err)
+			}
 			lateResult(t, g, c, h, cancelled, release)
 
 			c.check(stop())

@@ -72,6 +72,24 @@ type Stream interface {
 	Destroy(ctx context.Context) error
 }
 
+// Browser is a [Stream] whose events can be looked at by who does not work on them.
+// The streams of this module are.
+type Browser interface {
+	// Browse returns the events that come after the one with an ID, or from the
+	// first when it is empty, in their order and at most limit of them. Nobody has a
+	// lease on them by that, and it counts as no delivery. A stream that is not there
+	// is empty.
+	Browse(ctx context.Context, after string, limit int) ([]Kept, error)
+}
+
+// Kept is an event as a stream keeps it.
+type Kept struct {
+	ID      string
+	Name    string
+	Payload []byte
+	Added   time.Time // by the backend's clock
+}
+
 // Size counts the events of a stream.
 type Size struct {
 	Waiting int // never delivered

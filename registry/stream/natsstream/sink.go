@@ -185,7 +185,7 @@ func (s *sink) receive(msg *nats.Msg) {
 		return
 	}
 	l := &lease{sink: s, sequence: meta.Sequence.Stream, reply: msg.Reply, until: time.Now().Add(s.Lease())}
-	event := stream.Event{ID: fmt.Sprint(meta.Sequence.Stream), Name: s.eventName(msg.Subject), Payload: msg.Data,
+	event := stream.Event{ID: fmt.Sprint(meta.Sequence.Stream), Name: eventName(msg.Subject), Payload: msg.Data,
 		Added: meta.Timestamp, Deliveries: int(meta.NumDelivered), Lease: l}
 	if !s.admit(l) {
 		return
@@ -259,15 +259,6 @@ func (s *sink) bury(event stream.Event) {
 		return
 	}
 	event.Ack(s.ctx) //nolint:errcheck // It comes to Dead again.
-}
-
-// eventName reads the name of an event from its subject.
-func (s *sink) eventName(subject string) string {
-	token := subject[strings.LastIndexByte(subject, '.')+1:]
-	if name, err := FromToken(token); err == nil {
-		return name
-	}
-	return token // Somebody else published it.
 }
 
 // Drain implements [stream.Sink].

@@ -119,16 +119,7 @@ func (s *sink) parse(value any, dead *[]*lease) []*lease {
 			continue
 		}
 		id, _ := entry[0].(string)
-		fields := texts(entry[2])
-		var name, payload string
-		for i := 0; i+1 < len(fields); i += 2 {
-			switch fields[i] {
-			case nameField:
-				name = fields[i+1]
-			case payloadField:
-				payload = fields[i+1]
-			}
-		}
+		name, payload := fieldsOf(entry[2])
 		l := s.newLease(id, name, payload, count(entry, 1))
 		if count(entry, 3) > 0 && dead != nil {
 			*dead = append(*dead, l)

@@ -82,6 +82,8 @@ func Run(t *testing.T, start func(t *testing.T) *Backend) {
 		{"contexts end what waits", testContexts},
 		{"a lease is settled once", testSettledOnce},
 		{"bounds are kept or set", testBounds},
+		{"events can be looked at", testBrowse},
+		{"events of a short-lived stream can be looked at", testBrowseShort},
 		{"a destroyed stream is empty", testDestroy},
 		{"a short-lived stream passes events on", testShortLived},
 		{"events of a short-lived stream vanish", testExpiry},

@@ -1,0 +1,89 @@
+package streamtest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/toolcrib/toolcrib/registry/stream"
+)
+
+// testBrowse looks at events that stay where they are.
+func testBrowse(t *testing.T, f *fixture) {
+	s := f.open(t, f.client, nil)
+	b, ok := s.(stream.Browser)
+	if !ok {
+		t.Skip("the events of this backend cannot be looked at")
+	}
+	if list, err := b.Browse(within(t, wait), "", 10); err != nil || len(list) != 0 {
+		t.Errorf("in an empty stream there are %+v, %v", list, err)
+	}
+	before := time.Now()
+	if _, err := s.Add(within(t, wait), "any:name *>", []byte{0, 255}); err != nil {
+		t.Fatal(err)
+	}
+	add(t, s, 1, 5)
+	all, err := b.Browse(within(t, wait), "", 10)
+	if err != nil || len(all) != 5 {
+		t.Fatalf("there are %+v, %v", all, err)
+	}
+	if e := all[0]; e.Name != "any:name *>" || string(e.Payload) != "\x00\xff" || e.Added.Sub(before).Abs() > time.Minute {
+		t.Errorf("the first is %+v", e)
+	}
+	var ids []string
+	for after, more := "", true; more; {
+		page, err := b.Browse(within(t, wait), after, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range page {
+			ids, after = append(ids, e.ID), e.ID
+		}
+		more = len(page) == 2
+	}
+	for i, e := range all {
+		if i >= len(ids) || ids[i] != e.ID || i > 0 && string(e.Payload) != fmt.Sprint(i) {
+			t.Errorf("event %d is %+v; the pages have %q", i, e, ids)
+		}
+	}
+	if _, err := b.Browse(within(t, wait), "no id", 2); !errors.Is(err, stream.ErrInvalid) {
+		t.Errorf("after no id: %v", err)
+	}
+	k := sink(t, s, nil)
+	for range all {
+		e := receive(t, k)
+		if e.Deliveries != 1 {
+			t.Errorf("%s was delivered %d times", e.ID, e.Deliveries)
+		}
+		if list, err := b.Browse(within(t, wait), "", 1); err != nil || len(list) != 1 || list[0].ID != e.ID {
+			t.Errorf("while it is held the first is %+v, %v", list, err)
+		}
+		ack(t, e)
+		eventually(t, func() (bool, string) {
+			list, err := b.Browse(within(t, wait), "", 1)
+			return err == nil && (len(list) == 0 || list[0].ID != e.ID), fmt.Sprintf("after its end the first is %+v, %v", list, err)
+		})
+	}
+	empty(t, s)
+}
+
+// testBrowseShort looks at the events of one of several short-lived streams.
+func testBrowseShort(t *testing.T, f *fixture) {
+	var last stream.Stream
+	for _, end := range []string{"1", "2"} {
+		s, err := f.client.Stream(within(t, wait), f.name+end, &stream.Options{TTL: wait})
+		if err != nil {
+			t.Fatal(err)
+		}
+		add(t, s, 0, 2)
+		last = s
+	}
+	b, ok := last.(stream.Browser)
+	if !ok {
+		t.Skip("the events of this backend cannot be looked at")
+	}
+	if list, err := b.Browse(within(t, wait), "", 10); err != nil || len(list) != 2 || string(list[1].Payload) != "1" {
+		t.Errorf("there are %+v, %v", list, err)
+	}
+}
