@@ -34,7 +34,8 @@ type ListFilter struct {
 	// Transports lists how the tool is reached, such as "mcp".
 	Transports []string `json:"transports,omitempty"`
 	// Sources lists where the tool comes from, as Summary.Source gives it, such
-	// as "mcp:github", or without the kind: "github".
+	// as "mcp:github", or without the kind: "github". "workers" are those of all
+	// workers, and "workers/NAME" those of one of their toolsets.
 	Sources []string `json:"sources,omitempty"`
 	// Loading lists "always" and "deferred".
 	Loading []string `json:"loading,omitempty"`
@@ -79,6 +80,9 @@ type Summary struct {
 	Transport string `json:"transport"`
 	// Source is empty for Go functions.
 	Source string `json:"source"`
+	// SourcePart is the toolset of workers that serves the tool, and absent for
+	// others.
+	SourcePart string `json:"source_part,omitempty"`
 	// Loading is "always" or "deferred".
 	Loading string `json:"loading"`
 	// Kind is "resource", "resource_template" or "prompt" for what is no tool at
@@ -87,6 +91,15 @@ type Summary struct {
 	Tags []string `json:"tags"`
 	// SideEffect is empty when nobody classified the tool.
 	SideEffect string `json:"side_effect"`
+}
+
+// Origin is the tool's source as it is shown to people and taken by
+// ListFilter.Sources: Source, and its part where it has one, as "workers/post".
+func (s *Summary) Origin() string {
+	if s.SourcePart == "" {
+		return s.Source
+	}
+	return s.Source + "/" + s.SourcePart
 }
 
 // The values of Summary.Scope.
@@ -202,13 +215,14 @@ func (f *ListFilter) selects(t *Summary) bool {
 		}
 	}
 	return oneOf(f.Scopes, t.Scope) && oneOf(f.Transports, t.Transport) &&
-		fromOneOf(f.Sources, t.Source) && oneOf(f.Loading, t.Loading)
+		fromOneOf(f.Sources, t) && oneOf(f.Loading, t.Loading)
 }
 
-// fromOneOf reports whether a source is listed, with its kind or without.
-func fromOneOf(list []string, source string) bool {
-	_, name, _ := strings.Cut(source, ":")
-	return oneOf(list, source) || name != "" && slices.Contains(list, name)
+// fromOneOf reports whether a tool's source is listed, with its kind or without, or
+// the part of it that has the tool.
+func fromOneOf(list []string, t *Summary) bool {
+	_, name, _ := strings.Cut(t.Source, ":")
+	return oneOf(list, t.Source) || name != "" && slices.Contains(list, name) || t.SourcePart != "" && slices.Contains(list, t.Origin())
 }
 
 func oneOf(list []string, word string) bool { return len(list) == 0 || slices.Contains(list, word) }
@@ -244,7 +258,7 @@ func aggregate(rows []Summary) Aggregates {
 func summarize(t *tools.Tool) Summary {
 	return Summary{
 		ID: t.Name, Name: t.Name, Title: t.Title, Version: t.Version, Description: t.Description,
-		Scope: scopeOf(t), Transport: string(t.Transport), Source: string(t.Source),
+		Scope: scopeOf(t), Transport: string(t.Transport), Source: string(t.Source), SourcePart: t.SourcePart,
 		Loading: loadingOf(t), Tags: present(t.Tags), SideEffect: string(t.SideEffects),
 		Kind: string(t.Kind),
 	}

@@ -13,6 +13,36 @@ import (
 	streams "github.com/toolcrib/toolcrib/registry/stream/connect"
 )
 
+// A tool of a worker says which toolset has it, and is found by that.
+func TestToolsOfWorkersNameTheirToolset(t *testing.T) {
+	g := gatewaytest.Open(t, gatewaytest.Parse(t, fmt.Sprintf(embedded, t.TempDir(), "")), nil)
+	at, _ := g.WorkersAddress()
+	serveToolset(t, at, "sums", "")
+	awaitTool(t, g, "sums.double", true)
+	serveTools(t, at, "more", "", "twice")
+	awaitTool(t, g, "twice", true)
+	local := g.LocalContext(t.Context())
+	for source, want := range map[string]string{"workers": "sums.double=sums twice=more", "workers/sums": "sums.double=sums", "workers/more": "twice=more", "sums": "", "workers/": ""} {
+		list, err := g.LocalAPI().List(local, api.ListRequest{Filter: api.ListFilter{Sources: []string{source}}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, row := range list.Tools {
+			got = append(got, row.Name+"="+row.SourcePart)
+			if row.Source != "workers" || row.Origin() != "workers/"+row.SourcePart {
+				t.Errorf("%s comes from %q, shown as %q", row.Name, row.Source, row.Origin())
+			}
+		}
+		if strings.Join(got, " ") != want {
+			t.Errorf("from %s come %q, want %q", source, got, want)
+		}
+	}
+	if d, err := g.LocalAPI().Describe(local, "twice"); err != nil || d.SourcePart != "more" {
+		t.Errorf("the description: %+v, %v", d, err)
+	}
+}
+
 // Who operates the gateway is told of dead letters, and nobody else.
 func TestDeadLettersAreToldToOperators(t *testing.T) {
 	g := gatewaytest.Open(t, gatewaytest.Parse(t, fmt.Sprintf(embedded, t.TempDir(), "")), nil)

@@ -195,7 +195,7 @@ func (t *ToolSpec) tool(toolset string) tools.Tool {
 		CostHint: t.CostHint, LatencyHint: milliseconds(t.LatencyMS), SafetyNotes: t.SafetyNotes,
 		Loading: t.Loading, Examples: t.examples(), HandlesMIME: t.HandlesMIME, Namespace: t.Namespace, Category: t.Category,
 		Version: t.Version, Exclusive: t.Exclusive, Definition: t.Definition, Kind: t.Kind, SourceName: t.SourceName,
-		Policy: t.Policy.policy(), Transport: tools.TransportWorker, Source: SourceID,
+		Policy: t.Policy.policy(), Transport: tools.TransportWorker, Source: SourceID, SourcePart: toolset,
 	}
 	if out.Namespace == "" && !strings.Contains(t.Name, ".") {
 		out.Namespace = toolset

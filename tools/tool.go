@@ -45,6 +45,9 @@ type Tool struct {
 	Examples []ToolExample
 	// Source identifies the provider that the tool came from, or is empty.
 	Source ToolSourceID
+	// SourcePart names the part of the source that has the tool, such as the toolset
+	// of workers that serves it. Empty where a source has no parts.
+	SourcePart string
 	// Transport says how the tool is reached.
 	Transport TransportKind
 	// Policy is the reliability shell of a call. The zero value means

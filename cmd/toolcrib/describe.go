@@ -55,7 +55,7 @@ func printDescription(out io.Writer, d *api.Description) error {
 		{"Title", d.Title},
 		{"Version", d.Version},
 		{"Transport", d.Transport},
-		{"Source", d.Source},
+		{"Source", d.Origin()},
 		{"Source name", d.SourceName},
 		{"Loading", d.LoadingMode},
 		{"Tags", strings.Join(d.Tags, ", ")},

@@ -44,7 +44,7 @@ func (a *app) listCommand() *cobra.Command {
 	flags.StringVar(&filter.Search, "search", "", "words that must occur in name, title, description or tags")
 	flags.StringSliceVar(&filter.Tags, "tag", nil, "tag that a tool must have; may be repeated")
 	flags.StringSliceVar(&filter.Transports, "transport", nil, "transport, such as mcp; may be repeated")
-	flags.StringSliceVar(&filter.Sources, "source", nil, "source of tools; may be repeated")
+	flags.StringSliceVar(&filter.Sources, "source", nil, "source of tools, such as notes or workers/NAME; may be repeated")
 	flags.StringSliceVar(&filter.Loading, "loading", nil, "always or deferred")
 	return cmd
 }
@@ -95,7 +95,7 @@ func (a *app) printTools(list *toolList) error {
 	fmt.Fprintln(w, "NAME\tTRANSPORT\tSOURCE\tLOADING\tDESCRIPTION")
 	for _, t := range list.Tools {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\n",
-			t.Name, orDash(t.Transport), orDash(t.Source), t.Loading, firstLine(t.Description, descriptionWidth))
+			t.Name, orDash(t.Transport), orDash(t.Origin()), t.Loading, firstLine(t.Description, descriptionWidth))
 	}
 	return w.Flush()
 }

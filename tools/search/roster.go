@@ -74,7 +74,7 @@ func (x *Index) Sync(ctx context.Context, list []tools.Tool) error {
 // sameWords reports whether two tools are found, and seen, alike.
 func sameWords(a, b *tools.Tool) bool {
 	return a.DefinitionDigest != "" && a.DefinitionDigest == b.DefinitionDigest &&
-		a.Namespace == b.Namespace && a.SourceName == b.SourceName && a.Category == b.Category && a.Source == b.Source &&
+		a.Namespace == b.Namespace && a.SourceName == b.SourceName && a.Category == b.Category && a.Source == b.Source && a.SourcePart == b.SourcePart &&
 		a.Description == b.Description && a.Title == b.Title && string(a.ArgsSchema) == string(b.ArgsSchema) &&
 		slices.Equal(a.Tags, b.Tags) && slices.Equal(a.AuthScopes, b.AuthScopes) && slices.Equal(a.Tenants, b.Tenants)
 }
