@@ -16,6 +16,9 @@ type Source struct {
 	AuthorizationURL string `json:"authorization_url,omitempty"`
 	// Tools counts the tools of it that the caller sees.
 	Tools int `json:"tools"`
+	// Total counts all its tools in the catalog, those that the caller does not see
+	// included. It is for the same callers as Refused.
+	Total int `json:"total,omitempty"`
 	// Refused lists tools that could not be taken. This and Unmatched are for
 	// callers who may see what the configuration names, and empty for others.
 	Refused []RefusedTool `json:"refused,omitempty"`

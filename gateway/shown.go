@@ -22,7 +22,7 @@ func operates(ctx context.Context) bool {
 
 // apiSources are the sources in the words of the JSON protocol, as the caller
 // on ctx may see them: with the count of the tools that it sees, and for who
-// operates the gateway with what was refused or matched nothing, and what a
+// operates the gateway with that of all, with what was refused or matched nothing, and what a
 // source says of its failure. Others learn of what kind that is.
 func (g *Gateway) apiSources(ctx context.Context) []api.Source {
 	all := operates(ctx)
@@ -33,7 +33,7 @@ func (g *Gateway) apiSources(ctx context.Context) []api.Source {
 		row := api.Source{Name: state.Name, Kind: state.Kind, State: state.State, Error: state.fault(), Tools: counts[s.shownID()]}
 		row.AuthorizationURL = s.authorizationURL(ctx)
 		if all {
-			row.Error = state.Error
+			row.Error, row.Total = state.Error, state.Tools
 			row.Unmatched = state.Unmatched
 			for _, r := range state.Refused {
 				row.Refused = append(row.Refused, api.RefusedTool(r))

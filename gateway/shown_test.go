@@ -23,8 +23,8 @@ func TestSourcesShowWhatTheCallerMaySee(t *testing.T) {
 		&gateway.Options{})
 	list := []string{`include "list_*"`}
 	entries := []string{"secret_entry"}
-	row := func(count int, unmatched []string) []api.Source {
-		return []api.Source{{Name: "kid", Kind: "mcp", State: "ready", Tools: count, Unmatched: unmatched}}
+	row := func(count, total int, unmatched []string) []api.Source {
+		return []api.Source{{Name: "kid", Kind: "mcp", State: "ready", Tools: count, Total: total, Unmatched: unmatched}}
 	}
 	as := func(tenant string, scopes ...string) *api.SourcesResponse {
 		ctx := identity.With(bounded(t), identity.Identity{TenantID: tenant, UserID: "u", SessionID: "s"}, scopes...)
@@ -35,11 +35,11 @@ func TestSourcesShowWhatTheCallerMaySee(t *testing.T) {
 		return resp
 	}
 	for name, c := range map[string]struct{ got, want *api.SourcesResponse }{
-		"local":           {as("local"), &api.SourcesResponse{Sources: row(0, list), UnmatchedEntries: entries}},
-		"local, scope":    {as("local", "reading"), &api.SourcesResponse{Sources: row(1, list), UnmatchedEntries: entries}},
-		"other, scope":    {as("other", "reading"), &api.SourcesResponse{Sources: row(2, nil)}},
-		"stranger":        {as("stranger"), &api.SourcesResponse{Sources: row(0, nil)}},
-		"stranger, admin": {as("stranger", "tools:admin"), &api.SourcesResponse{Sources: row(0, list), UnmatchedEntries: entries}},
+		"local":           {as("local"), &api.SourcesResponse{Sources: row(0, 2, list), UnmatchedEntries: entries}},
+		"local, scope":    {as("local", "reading"), &api.SourcesResponse{Sources: row(1, 2, list), UnmatchedEntries: entries}},
+		"other, scope":    {as("other", "reading"), &api.SourcesResponse{Sources: row(2, 0, nil)}},
+		"stranger":        {as("stranger"), &api.SourcesResponse{Sources: row(0, 0, nil)}},
+		"stranger, admin": {as("stranger", "tools:admin"), &api.SourcesResponse{Sources: row(0, 2, list), UnmatchedEntries: entries}},
 	} {
 		if diff := cmp.Diff(c.want, c.got); diff != "" {
 			t.Errorf("%s: %s", name, diff)

@@ -21,8 +21,9 @@ func (a *app) sourcesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sources",
 		Short: "Show where tools come from, and how those sources are doing",
-		Long:  "Show the state of each source of tools, and which of its tools were refused and why." + targetHelp,
-		Args:  arity(0, 0),
+		Long: `Show the state of each source of tools, how many of its tools the caller sees, and of how many
+where that are not all, and which of its tools were refused and why.` + targetHelp,
+		Args: arity(0, 0),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.ask(cmd.Context(), &t, &o, "", func(s *session) error { return a.sources(s, &o) })
 		},
@@ -43,7 +44,7 @@ func (a *app) sources(s *session, o *output) error {
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "NAME\tKIND\tSTATE\tTOOLS\tREFUSED\tERROR")
 	for _, row := range resp.Sources {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%d\t%d\t%s\n", row.Name, row.Kind, row.State, row.Tools, len(row.Refused),
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%s\n", row.Name, row.Kind, row.State, countText(&row), len(row.Refused),
 			orDash(firstLine(row.Error, errorWidth)))
 	}
 	if err := w.Flush(); err != nil {
@@ -54,6 +55,15 @@ func (a *app) sources(s *session, o *output) error {
 	}
 	a.warnOfKeys(resp)
 	return nil
+}
+
+// countText is how many tools of a source the caller sees, and of how many, where
+// it may know of others.
+func countText(row *api.Source) string {
+	if row.Total <= row.Tools {
+		return fmt.Sprint(row.Tools)
+	}
+	return fmt.Sprintf("%d of %d", row.Tools, row.Total)
 }
 
 // warnOfRefused says on stderr which tools of a source are not in the catalog, and
