@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolcrib/toolcrib/api"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
+	"github.com/toolcrib/toolcrib/tools"
 )
 
 // callFlags are the flags of the call command.
@@ -113,7 +114,7 @@ func (a *app) callIf(ctx context.Context, f *callFlags, req api.CallRequest, loo
 		resp, err = s.Call(s.ctx, req)
 	}
 	if err != nil {
-		err = f.inTime(s.ctx, err)
+		err = f.inTime(s, req.Name, err)
 		if exitStatus(err) == exitToolNotFound {
 			a.warnOfSources(s)
 		}
@@ -123,19 +124,35 @@ func (a *app) callIf(ctx context.Context, f *callFlags, req api.CallRequest, loo
 }
 
 // inTime says of a call that met the time limit of the command line what that
-// was.
-func (f *callFlags) inTime(ctx context.Context, err error) error {
-	late := errors.Is(ctx.Err(), context.DeadlineExceeded)
+// was. A server that gave no answer has not said whether the tool has effects.
+func (f *callFlags) inTime(s *session, tool string, err error) error {
+	late := errors.Is(s.ctx.Err(), context.DeadlineExceeded)
 	failed, ok := errors.AsType[*api.Error](err)
 	if !late || !ok || f.limit == 0 || failed.Code == api.CodeToolNotFound {
 		return err
 	}
 	e := *failed
 	e.Code, e.Message = api.CodeTimeout, fmt.Sprintf("no answer within %v", f.limit)
-	if e.OutcomeUnknown {
+	if e.OutcomeUnknown = e.OutcomeUnknown && !s.isHarmless(tool); e.OutcomeUnknown {
 		e.Message += api.OutcomeUnknown
 	}
 	return &e
+}
+
+// lookTime bounds how long is looked for what a tool does whose call was given up.
+const lookTime = 2 * time.Second
+
+// isHarmless reports whether a lost answer of a tool leaves no doubt about effects,
+// because a call has none or a second one has no further.
+func (s *session) isHarmless(tool string) bool {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.ctx), lookTime)
+	defer cancel()
+	d, err := s.Describe(ctx, tool)
+	if err != nil {
+		return false
+	}
+	effect, idempotent := tools.SideEffect(d.SideEffect), d.Safety.Idempotent
+	return effect == tools.SideEffectPure || effect == tools.SideEffectRead || idempotent != nil && *idempotent
 }
 
 // printResult prints an answer. The tool's own word that it failed is an error
