@@ -36,6 +36,7 @@ var imports = map[string][]string{
 	"internal/mainpkg":         nil,
 	"internal/spread":          nil,
 	"internal/crew":            nil,
+	"internal/loglimit":        nil,
 	"internal/disk":            nil,
 	"internal/httpfault":       nil,
 	"internal/credential":      nil,
@@ -82,12 +83,12 @@ var imports = map[string][]string{
 	"internal/peertest":        {"internal/mainpkg", "internal/disk"},
 	"tools/toolstest":          ground,
 
-	"registry/stream/natsstream":  {"registry/stream", "internal/crew"},
+	"registry/stream/natsstream":  {"registry/stream", "internal/crew", "internal/loglimit"},
 	"registry/stream/natsserver":  {"registry/stream", "registry/stream/natsstream", "internal/disk"},
-	"registry/stream/redisstream": {"registry/stream", "internal/crew"},
+	"registry/stream/redisstream": {"registry/stream", "internal/crew", "internal/loglimit"},
 	"registry/stream/connect":     {"registry/stream", "registry/stream/natsstream", "registry/stream/redisstream"},
 	"registry/stream/streamtest":  {"registry/stream"},
-	"registry":                    with(ground, "internal/crew", "store", "registry/stream"),
+	"registry":                    with(ground, "internal/crew", "internal/loglimit", "store", "registry/stream"),
 	"registry/provider":           with(ground, "internal/crew", "registry", "registry/stream"),
 }
 

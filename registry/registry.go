@@ -12,6 +12,7 @@ import (
 
 	"github.com/toolcrib/toolcrib/events"
 	"github.com/toolcrib/toolcrib/internal/crew"
+	"github.com/toolcrib/toolcrib/internal/loglimit"
 	"github.com/toolcrib/toolcrib/registry/stream"
 	"github.com/toolcrib/toolcrib/store"
 )
@@ -99,9 +100,7 @@ func (o *Options) resolved() (Options, error) {
 		return r, fmt.Errorf("%w: option StaleAfter is %s, and must be longer than PingInterval, which is %s", ErrInvalid, r.StaleAfter, r.PingInterval)
 	}
 	r.DrainTimeout = cmp.Or(r.DrainTimeout, DefaultDrainTimeout)
-	if r.Logger == nil {
-		r.Logger = slog.New(slog.DiscardHandler)
-	}
+	r.Logger = loglimit.New(r.Logger)
 	return r, nil
 }
 

@@ -2,9 +2,9 @@ package natsstream
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
-	"strconv"
 	"strings"
 	"sync"
 
@@ -20,7 +20,6 @@ type asks struct {
 	prefix string // of the subjects of answers
 
 	mu      sync.Mutex
-	next    uint64
 	waiting map[string]question
 }
 
@@ -36,7 +35,7 @@ type answer struct {
 }
 
 func newAsks(conn *nats.Conn) (*asks, error) {
-	a := &asks{conn: conn, prefix: conn.NewInbox() + ".", waiting: map[string]question{}}
+	a := &asks{conn: conn, prefix: newInbox(conn) + ".", waiting: map[string]question{}}
 	before := conn.LastError()
 	sub, err := conn.Subscribe(a.prefix+"*", a.receive)
 	if err != nil {
@@ -48,6 +47,10 @@ func newAsks(conn *nats.Conn) (*asks, error) {
 	conn.FlushTimeout(closeTimeout) //nolint:errcheck // Without a connection the server has yet to hear of it.
 	return a, deniedSince(conn, before, sub.Subject)
 }
+
+// newInbox returns a subject for answers that nobody guesses who is not told it: one
+// of the library's follows from those before it.
+func newInbox(conn *nats.Conn) string { return conn.NewInbox() + rand.Text() }
 
 // ask sends a message and waits for the answer. Its errors are ErrNoResponder
 // and ErrForbidden, which say that nobody got the message, and what leaves that
@@ -71,8 +74,7 @@ func (a *asks) begin(subject string) (string, chan answer) {
 	answered := make(chan answer, 1)
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	a.next++
-	id := strconv.FormatUint(a.next, 36)
+	id := rand.Text() // Nobody answers who did not get the question.
 	a.waiting[id] = question{subject, answered}
 	return id, answered
 }

@@ -3,6 +3,7 @@ package natsstream_test
 import (
 	"context"
 	"errors"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -129,4 +130,42 @@ func within(t *testing.T) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	t.Cleanup(cancel)
 	return ctx
+}
+
+// Who was asked once, and so knows where one answer went, cannot guess where that to
+// a question to somebody else goes.
+func TestAnswersCannotBeGuessed(t *testing.T) {
+	url := run(t, &server.Options{})
+	other, err := nats.Connect(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Close()
+	var learned string
+	if _, err := other.Subscribe("toolcrib.ask.other.*", func(m *nats.Msg) { learned = m.Reply; m.Respond(nil) }); err != nil { //nolint:errcheck // Request says so.
+		t.Fatal(err)
+	}
+	if _, err := other.Subscribe("toolcrib.ask.one.*", func(m *nats.Msg) {
+		at := strings.LastIndexByte(learned, '.')
+		id, _ := strconv.ParseUint(learned[at+1:], 36, 64)
+		for next := id + 1; next <= id+100; next++ {
+			other.Publish(learned[:at+1]+strconv.FormatUint(next, 36), []byte("forged")) //nolint:errcheck // Request says so.
+		}
+		m.Respond([]byte("real")) //nolint:errcheck // Request says so.
+	}); err != nil {
+		t.Fatal(err)
+	}
+	if err := other.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	c := dial(t, url, nil)
+	defer c.Close() //nolint:errcheck // It never fails.
+	for range 3 {
+		if _, err := c.Request(within(t), "other", stream.Message{Name: "m"}); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := c.Request(within(t), "one", stream.Message{Name: "m"}); err != nil || string(got.Payload) != "real" {
+			t.Errorf("the answer is %q, %v", got.Payload, err)
+		}
+	}
 }

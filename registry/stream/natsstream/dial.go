@@ -13,6 +13,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/toolcrib/toolcrib/internal/loglimit"
 	"github.com/toolcrib/toolcrib/registry/stream"
 )
 
@@ -81,12 +82,8 @@ type Keeper interface {
 	Persist(ctx context.Context, stream string) error
 }
 
-func (o *Options) logger() *slog.Logger {
-	if o.Logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return o.Logger
-}
+// logger is bounded, since peers decide how often they send what cannot be read.
+func (o *Options) logger() *slog.Logger { return loglimit.New(o.Logger) }
 
 func (o *Options) keeper() Keeper {
 	if o.Keeper == nil {

@@ -57,7 +57,7 @@ func (q *queue) Sink(ctx context.Context, name string, opts *stream.SinkOptions)
 	if err != nil {
 		return nil, err
 	}
-	s := &sink{queue: q, name: name, consumer: q.consumerName(name), opts: resolved, inbox: q.client.conn.NewInbox(),
+	s := &sink{queue: q, name: name, consumer: q.consumerName(name), opts: resolved, inbox: newInbox(q.client.conn),
 		events: make(chan stream.Event, resolved.InFlight), stopping: make(chan struct{}), stopped: make(chan struct{}),
 		broken: make(chan struct{}, 1), held: map[uint64]*lease{}, heard: time.Now()}
 	s.next = "$JS.API.CONSUMER.MSG.NEXT." + q.inside + "." + s.consumer

@@ -15,6 +15,7 @@ import (
 	"github.com/redis/go-redis/v9"
 	"github.com/redis/go-redis/v9/maintnotifications"
 
+	"github.com/toolcrib/toolcrib/internal/loglimit"
 	"github.com/toolcrib/toolcrib/registry/stream"
 )
 
@@ -50,12 +51,8 @@ type Options struct {
 
 const defaultMaxPayload = 4 << 20
 
-func (o *Options) logger() *slog.Logger {
-	if o.Logger == nil {
-		return slog.New(slog.DiscardHandler)
-	}
-	return o.Logger
-}
+// logger is bounded, since peers decide how often they send what cannot be read.
+func (o *Options) logger() *slog.Logger { return loglimit.New(o.Logger) }
 
 func (o *Options) maxPayload() int {
 	if o.MaxPayload == 0 {
