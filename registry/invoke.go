@@ -187,7 +187,7 @@ func (r *Registry) prepare(ctx context.Context, ts *toolset, q *request, n int) 
 	in := tools.CallFrom(ctx)
 	now := time.Now()
 	deadline := r.deadline(ctx)
-	m := &ToolCallMessage{Type: TypeCall, Tool: q.tool, Payload: q.args, Deadline: deadline, Contract: q.fingerprint,
+	m := &ToolCallMessage{Type: TypeCall, Tool: q.tool, Payload: q.args, Deadline: deadline, Toolset: ts.name, Contract: q.fingerprint,
 		ReplyTo: r.resultsStream(), Asks: asksOf(in), Meta: &ToolCallMeta{RunID: who.RunID, SessionID: who.SessionID, TenantID: who.TenantID, UserID: who.UserID},
 		Route: &Route{Inbox: r.inbox, Shared: r.settleSubject(), Token: rand.Text(), Claim: !q.harmless}}
 	wait := r.opts.Wait || waits(ctx)

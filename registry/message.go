@@ -78,6 +78,9 @@ type ToolCallMessage struct {
 	ReplyTo string `json:"reply_to,omitzero"`
 	// Deadline is when the answer comes too late. Zero means never.
 	Deadline time.Time `json:"deadline,omitzero"`
+	// Toolset is the one whose workers the call is for. Those of another do not run
+	// it. Empty means that the sender does not say.
+	Toolset string `json:"toolset,omitzero"`
 	// Contract is the fingerprint of the ToolSpec that the arguments were
 	// checked against. Empty means that the sender knows none.
 	Contract string `json:"contract,omitzero"`

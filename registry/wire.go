@@ -97,7 +97,7 @@ func has[T any](fields int) bool { return reflect.TypeFor[T]().NumField() == fie
 
 // quickEncode encodes what most messages are, and reports false for others.
 func quickEncode(message any) ([]byte, bool) {
-	w := writer{odd: !has[ToolCallMessage](14) || !has[ToolCallMeta](10) || !has[Route](5) || !has[Asks](6) || !has[ToolResultMessage](11) ||
+	w := writer{odd: !has[ToolCallMessage](15) || !has[ToolCallMeta](10) || !has[Route](5) || !has[Asks](6) || !has[ToolResultMessage](11) ||
 		!has[Receipt](4) || !has[record](14) || !has[Claim](6)}
 	switch m := message.(type) {
 	case *ToolCallMessage:
@@ -130,6 +130,7 @@ func (w *writer) call(m *ToolCallMessage) {
 	w.text("baggage", m.Baggage)
 	w.text("reply_to", m.ReplyTo)
 	w.instant("deadline", m.Deadline)
+	w.text("toolset", m.Toolset)
 	w.text("contract", m.Contract)
 	if r := m.Route; r != nil {
 		w.open("route")

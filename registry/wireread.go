@@ -167,6 +167,8 @@ func (r *reader) call(m *ToolCallMessage, key []byte) int {
 		return r.text(&m.ReplyTo, 9)
 	case "deadline":
 		return r.instant(&m.Deadline, 10)
+	case "toolset":
+		return r.text(&m.Toolset, 14)
 	case "contract":
 		return r.text(&m.Contract, 11)
 	case "route":

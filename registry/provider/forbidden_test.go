@@ -305,6 +305,8 @@ func TestPermissionsOfRawRedis(t *testing.T) {
 		{"XREADGROUP", "GROUP", "registry", "x", "STREAMS", results[0], ">"}, {"XRANGE", results[0], "-", "+"}, {"XDEL", results[0], "1-1"},
 		{"DEL", results[0]}, {"EVAL", "return redis.call('XRANGE', KEYS[1], '-', '+')", 1, results[0]},
 		{"EVAL", "return redis.call('XADD', KEYS[1], '*', 'n', 'call', 'p', '{}')", 1, mail}, {"EVAL", "return redis.call('XLEN', '" + weather + "')", 0},
+		{"XADD", "{" + results[0] + "}:later", "*", "n", "x"}, {"XADD", "{" + results[0] + "}:state", "*", "n", "x"},
+		{"EVAL", "return redis.call('XADD', KEYS[1], '*', 'n', 'x')", 1, "{" + results[0] + "}:later"}, {"HGET", results[0], "events"},
 		{"PUBLISH", "toolcrib:0:respond:" + id + ":toolset:weather:worker:i", "x"}, {"PUBLISH", "toolcrib:0:bus:toolset:weather:cancel", "x"},
 		{"PUBLISH", "toolcrib:0:bus:registry:default:hello", "x"}, {"PUBLISH", "toolcrib:0:bus:registry:default:news", "x"},
 		{"PUBLISH", "toolcrib:0:inbox:toolset:weather:" + id, "x"}, {"PUBLISH", "toolcrib:0:wake:toolset:weather:requests", "1"},

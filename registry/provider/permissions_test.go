@@ -167,13 +167,18 @@ func (g *guarded) client(t *testing.T, user string) stream.Client {
 // crib is a gateway on the server, with a store of its own.
 func (g *guarded) crib(t *testing.T) *crib {
 	t.Helper()
+	return g.cribWith(t, g.options())
+}
+
+func (g *guarded) cribWith(t *testing.T, opts *registry.Options) *crib {
+	t.Helper()
 	c := &crib{t: t, client: g.client(t, "gateway")}
 	var err error
 	if c.store, err = sqlstore.OpenMemory(t.Context(), nil); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.check(c.store.Close()) })
-	c.open(g.options())
+	c.open(opts)
 	return c
 }
 
@@ -338,4 +343,31 @@ func (n *notes) progressed() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.progress)
+}
+
+// The selectors that the page names for calls by hand suffice to answer them.
+func TestPermissionsOfCallsByHand(t *testing.T) {
+	page, err := os.ReadFile("../../docs/workers-permissions.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := regexp.MustCompile("(?s)three more selectors, `(.*?)`").FindSubmatch(page)
+	if found == nil {
+		t.Fatal("the page names no selectors for calls by hand")
+	}
+	more := " " + strings.Join(strings.Fields(string(found[1])), " ")
+	g := guardedRedis(t, func(block string) string {
+		if strings.HasPrefix(block, "ACL SETUSER weather") {
+			return block + more
+		}
+		return block
+	})
+	c := g.crib(t)
+	g.serve(t, c, "weather", provider.FromCatalog(forecasts(t, nil, nil)))
+	c.up("weather", 1)
+	for i := range 2 { // progress and result, and again where the stream is there
+		c.add("weather", "call", fmt.Sprintf(`{"type":"call","tool_use_id":"h","tool":"weather.add","payload":{"a":1,"b":%d}}`, i))
+		await(t, "the call is answered", func() bool { return g.count(t, registry.ResultStream("h")) >= 2*(i+1) })
+	}
+	g.refusedNothing(t)
 }

@@ -187,6 +187,9 @@ func doubt(late time.Duration) string {
 // refusal says why a call is not run at all.
 func (w *worker) refusal(j *job) *registry.ToolError {
 	m := &j.msg
+	if m.Toolset != "" && m.Toolset != w.toolset {
+		return &registry.ToolError{Code: registry.CodeToolNotFound, NotDelivered: true, Message: "the call came to a worker of another toolset"}
+	}
 	if late := time.Since(m.Deadline); !m.Deadline.IsZero() && late >= 0 {
 		return &registry.ToolError{Code: registry.CodeExpired, NotDelivered: true, Message: "its time was over before a worker ran it" + doubt(late)}
 	}
