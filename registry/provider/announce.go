@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/toolcrib/toolcrib/registry"
@@ -23,7 +22,7 @@ func (w *worker) listen(ctx context.Context) ([]stream.Subscription, error) {
 	subs = append(subs, own)
 	for subject, handle := range map[string]func(stream.Message){
 		registry.CancelSubject(w.toolset):       w.hearCancel,
-		registry.HelloSubject(w.opts.Namespace): func(stream.Message) { poke(w.renew) },
+		registry.HelloSubject(w.opts.Namespace): func(stream.Message) { poke(w.greeted) },
 	} {
 		s, err := w.client.Subscribe(ctx, subject, handle)
 		if err != nil {
@@ -256,62 +255,6 @@ func (w *worker) announce(ctx context.Context) (registry.Admission, error) {
 	return out, nil
 }
 
-// The pauses between announcements that nobody answered.
-const (
-	firstPause   = 250 * time.Millisecond
-	longestPause = 10 * time.Second
-)
-
-// stayKnown announces the worker again when a registry starts, when none had
-// answered yet, and when no ping came for too long. It returns an error when a
-// registry refuses the worker, or has another in its place.
-func (w *worker) stayKnown(ctx context.Context) error {
-	pause := firstPause
-	for {
-		if !w.awaitReason(ctx) {
-			return nil
-		}
-		// Many workers hear of a registry that starts in one moment.
-		if !sleep(ctx, rand.N(pause)) {
-			return nil
-		}
-		a, err := w.announce(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil, a.Status == registry.StatusStandby && w.contract == nil:
-			pause = min(2*pause, longestPause)
-			poke(w.renew)
-			continue
-		case a.Status == registry.StatusRefused:
-			return fmt.Errorf("%w: %s", ErrRefused, a.Message)
-		case a.Status == registry.StatusStandby:
-			w.retire.Do(func() { close(w.retired) })
-			return nil
-		}
-		pause = firstPause
-	}
-}
-
-// awaitReason waits for a reason to announce the worker again: a registry that
-// starts, or too long a silence.
-func (w *worker) awaitReason(ctx context.Context) bool {
-	quiet := time.NewTimer(w.patience())
-	defer quiet.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return false
-		case <-w.renew:
-			return true
-		case <-quiet.C:
-			return true
-		case <-w.heard:
-			quiet.Reset(w.patience())
-		}
-	}
-}
-
 // patience is how long the worker waits for a ping.
 func (w *worker) patience() time.Duration {
 	if d := time.Duration(w.silence.Load()); d > 0 {
@@ -325,14 +268,10 @@ func (w *worker) patience() time.Duration {
 // may be one.
 func (w *worker) awaitStream(ctx context.Context, fault error) {
 	w.log.Warn("the worker waits for a gateway to make the streams of its toolset", "error", fault)
-	select {
-	case <-w.renew: // of when none answered
-	default:
-	}
 	timer := time.NewTimer(longestPause)
 	defer timer.Stop()
 	select {
-	case <-w.renew:
+	case <-w.greeted:
 	case <-timer.C:
 	case <-ctx.Done():
 	}

@@ -54,7 +54,8 @@ type worker struct {
 	retire   sync.Once
 	drained  chan struct{} // closed when the worker has no call any more
 	ending   sync.Once     // closes drained
-	heard    chan struct{} // holds one: a ping or a hello came
+	heard    chan struct{} // holds one: a ping came
+	greeted  chan struct{} // holds one: a hello came
 	pongs    chan struct{} // holds one for each call of Pong that has not returned
 	renew    chan struct{} // holds one: announce again
 	silence  atomic.Int64  // after how long without a ping to announce again
@@ -87,7 +88,7 @@ func newWorker(client stream.Client, toolset string, handler Handler, opts Optio
 	}
 	w := &worker{client: client, toolset: toolset, handler: handler, opts: o, log: o.Logger.With("toolset", toolset),
 		queue: make(chan *job, o.MaxQueuedToolCalls), retired: make(chan struct{}), drained: make(chan struct{}),
-		heard: make(chan struct{}, 1), pongs: make(chan struct{}, maxPongs), renew: make(chan struct{}, 1), held: map[string]*job{}, cancelled: map[string]int64{},
+		heard: make(chan struct{}, 1), pongs: make(chan struct{}, maxPongs), greeted: make(chan struct{}, 1), renew: make(chan struct{}, 1), held: map[string]*job{}, cancelled: map[string]int64{},
 		deaf:  map[string]time.Time{},
 		aside: aside{ready: make(chan *job, inFlight(&o)), silent: map[string]*silence{}}}
 	w.instance, w.host = newInstance()
