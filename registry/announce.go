@@ -203,7 +203,7 @@ func (r *Registry) join(ctx context.Context, ts *toolset, a *Announcement) Admis
 			SilenceMS: (r.opts.StaleAfter + r.opts.PingInterval).Milliseconds(), Token: r.workerToken(ts.name, a.Instance)}
 	case ts.changing:
 		ts.mu.Unlock()
-		return ts.standby(a, "the toolset's contract is being changed")
+		return ts.standbyInChange(a, "the toolset's contract is being changed")
 	case now.Retired[fp] && ts.live() > 0:
 		ts.mu.Unlock()
 		return ts.standby(a, fmt.Sprintf("this contract was replaced by revision %d, whose workers are up", now.Revision))
@@ -218,7 +218,7 @@ func (r *Registry) join(ctx context.Context, ts *toolset, a *Announcement) Admis
 	ts.changing = true
 	ts.mu.Unlock()
 	r.background(func(context.Context) { r.change(ts, *a.Contract, fp) })
-	return ts.standby(a, "the workers of the contract before end their calls")
+	return ts.standbyInChange(a, "the workers of the contract before end their calls")
 }
 
 // welcome makes a worker one of the toolset's. Its streams are there then, which the

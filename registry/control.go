@@ -98,6 +98,9 @@ type Admission struct {
 	Fingerprint string `json:"fingerprint,omitzero"`
 	// RetryAfterMS is how long to wait before asking again, in milliseconds.
 	RetryAfterMS int64 `json:"retry_after_ms,omitzero"`
+	// Changing says that the contract is being changed, and maybe to the worker's: one
+	// that serves asks again, too.
+	Changing bool `json:"changing,omitzero"`
 	// SilenceMS is after how long without a ping a worker should announce
 	// itself again, in milliseconds.
 	SilenceMS int64 `json:"silence_ms,omitzero"`

@@ -49,6 +49,14 @@ func (ts *toolset) standby(a *Announcement, why string) Admission {
 	return standby(why)
 }
 
+// standbyInChange is standby for a worker whose contract may be the one that is to be
+// served, so that it does not end if it serves.
+func (ts *toolset) standbyInChange(a *Announcement, why string) Admission {
+	said := ts.standby(a, why)
+	said.Changing = true
+	return said
+}
+
 // forgetWaiting drops the workers on standby that ask no more. The caller holds the
 // lock.
 func (ts *toolset) forgetWaiting() {

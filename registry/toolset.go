@@ -113,19 +113,25 @@ func (r *Registry) reread(ctx context.Context, name string) (*toolset, error) {
 	}
 	r.mu.Lock()
 	ts := r.toolsets[name]
-	if ts == nil {
+	made := ts == nil
+	if made {
 		ts = r.newToolset(name, a)
 		r.toolsets[name] = ts
 	}
 	r.mu.Unlock()
 	ts.mu.Lock()
-	news := ts.agreed.Fingerprint != a.Fingerprint || ts.agreed.Revision != a.Revision
-	if news {
+	changed := ts.agreed.Fingerprint != a.Fingerprint || ts.agreed.Revision != a.Revision
+	if changed {
 		ts.instances = map[string]*instance{}
 	}
-	ts.agree(a)
+	granted := !sameGrant(ts.agreed.Grant, a.Grant)
+	if changed || granted || ts.agreed.Unnamed != a.Unnamed {
+		ts.agree(a)
+	}
 	ts.mu.Unlock()
-	r.changedTools()
+	if made || changed || granted {
+		r.changedTools()
+	}
 	return ts, nil
 }
 

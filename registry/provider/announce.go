@@ -201,11 +201,16 @@ func (w *worker) enter(ctx context.Context) (admitted bool, err error) {
 			said = a.Message
 			w.log.Info("the worker is on standby", "reason", said)
 		}
-		if !sleep(ctx, max(time.Duration(a.RetryAfterMS)*time.Millisecond, 10*time.Millisecond)) {
+		if !sleep(ctx, retryAfter(&a)) {
 			return false, nil
 		}
 	}
 	return false, nil
+}
+
+// retryAfter is how long to wait before a registry is asked again.
+func retryAfter(a *registry.Admission) time.Duration {
+	return max(time.Duration(a.RetryAfterMS)*time.Millisecond, 10*time.Millisecond)
 }
 
 func sleep(ctx context.Context, d time.Duration) bool {

@@ -48,6 +48,11 @@ func (w *worker) stayKnown(ctx context.Context) error {
 			continue
 		case a.Status == registry.StatusRefused:
 			return fmt.Errorf("%w: %s", ErrRefused, a.Message)
+		case a.Status == registry.StatusStandby && a.Changing:
+			if !sleep(ctx, retryAfter(&a)) {
+				return nil
+			}
+			poke(w.renew)
 		case a.Status == registry.StatusStandby:
 			w.retire.Do(func() { close(w.retired) })
 			return nil
@@ -111,4 +116,3 @@ func (p *pace) next(now time.Time) time.Duration {
 	p.full = p.full.Add(greetingsEvery)
 	return max(p.full.Sub(now)-greetingsAtOnce*greetingsEvery, 0)
 }
-
