@@ -5,7 +5,10 @@ import (
 	"runtime"
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"time"
+
+	"github.com/toolcrib/toolcrib/internal/heap"
 )
 
 const (
@@ -19,8 +22,10 @@ const (
 )
 
 // postponeGarbage lets garbage lie while the program starts. It ends with the
-// first collection, or some time after the function that it returns was called;
-// unused memory is given back then. GOGC in the environment has the last word.
+// first collection, or some time after the function that it returns was called.
+// Unused memory is given back then, and as long as that function is reachable
+// garbage is collected less often than little live memory would have it. GOGC in the
+// environment has the last word.
 func postponeGarbage() (settle func()) {
 	if _, ok := os.LookupEnv("GOGC"); ok {
 		return func() {}
@@ -28,10 +33,12 @@ func postponeGarbage() (settle func()) {
 	before := debug.SetGCPercent(startPercent)
 	restore := sync.OnceFunc(func() { debug.SetGCPercent(before) })
 	runtime.AddCleanup(new([16]byte), func(struct{}) { restore() }, struct{}{})
+	var floor atomic.Pointer[heap.Floor]
 	return func() {
 		time.AfterFunc(settleAfter, func() {
 			restore()
 			debug.FreeOSMemory()
+			floor.Store(heap.NewFloor())
 		})
 	}
 }

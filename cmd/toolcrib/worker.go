@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/toolcrib/toolcrib/events"
 	"github.com/toolcrib/toolcrib/gateway"
+	"github.com/toolcrib/toolcrib/internal/heap"
 	"github.com/toolcrib/toolcrib/registry"
 	"github.com/toolcrib/toolcrib/registry/provider"
 	"github.com/toolcrib/toolcrib/registry/stream"
@@ -205,6 +207,7 @@ func (f *workerFlags) configuration(args []string) (*gateway.Config, error) {
 }
 
 func (a *app) work(ctx context.Context, f *workerFlags, args []string) error {
+	defer runtime.KeepAlive(heap.NewFloor())
 	logger, err := a.logger(slog.LevelInfo)
 	if err != nil {
 		return err

@@ -8,10 +8,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"time"
 
 	"github.com/toolcrib/toolcrib/bench/streams/floor"
+	"github.com/toolcrib/toolcrib/internal/heap"
 	"github.com/toolcrib/toolcrib/registry"
 	"github.com/toolcrib/toolcrib/registry/provider"
 	"github.com/toolcrib/toolcrib/registry/stream"
@@ -42,11 +44,12 @@ type gateway struct {
 	cat     tools.LiveCatalog
 	tool    string
 	args    json.RawMessage
+	heap    *heap.Floor // that of toolcrib serve
 }
 
 // Start returns a caller of a tool over a backend.
 func Start(ctx context.Context, o *floor.Options, b Backend, tool string) (floor.Caller, error) {
-	g := &gateway{backend: b, tool: tool, args: json.RawMessage(`{"text":"` + strings.Repeat("x", o.Payload) + `"}`)}
+	g := &gateway{heap: heap.NewFloor(), backend: b, tool: tool, args: json.RawMessage(`{"text":"` + strings.Repeat("x", o.Payload) + `"}`)}
 	var err error
 	if g.db, err = sqlstore.Open(ctx, filepath.Join(b.Dir, "toolcrib.db"), nil); err != nil {
 		return nil, err
@@ -90,7 +93,8 @@ func contract() registry.Contract {
 
 // Work is a worker until it is killed. It answers a call with its arguments.
 func Work(ctx context.Context, o *floor.Options, client stream.Client) error {
-	made := contract()
+	made, floor := contract(), heap.NewFloor()
+	defer runtime.KeepAlive(floor)
 	err := provider.Serve(ctx, client, "bench", provider.HandlerFunc(func(_ context.Context, m registry.ToolCallMessage) (registry.ToolResultMessage, error) {
 		return registry.ToolResultMessage{ResultJSON: m.Payload}, nil
 	}), provider.Options{Pong: provider.Pong(client, ""), Contract: &made, MaxConcurrentToolCalls: max(o.InFlight, 1)})

@@ -1,0 +1,22 @@
+// Package heap lets a process that serves much with little memory collect its garbage
+// less often.
+package heap
+
+import "os"
+
+// floorBytes is how much more garbage may lie than is alive.
+const floorBytes = 64 << 20
+
+// Floor is memory that nobody uses. The garbage collector takes it for alive, and so
+// lets as much garbage lie before it begins again, and twice as much as is alive beside
+// it. The system gives no memory for what nobody touches. A nil Floor is none.
+type Floor [floorBytes]byte
+
+// NewFloor returns a floor, which lasts as long as it is reachable. GOGC in the
+// environment has the last word: then there is none.
+func NewFloor() *Floor {
+	if _, ok := os.LookupEnv("GOGC"); ok {
+		return nil
+	}
+	return new(Floor)
+}
