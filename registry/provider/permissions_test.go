@@ -124,20 +124,26 @@ func guardedRedis(t *testing.T, edits ...edit) *guarded {
 	admin := redis.NewClient(&redis.Options{Addr: r.Addr()})
 	t.Cleanup(func() { admin.Close() })
 	for _, line := range lines {
-		var args []any
-		for _, word := range strings.Fields(line) {
-			if name, is := strings.CutSuffix(word, "_PASSWORD"); is {
-				word = ">secret-of-" + strings.ToLower(strings.TrimPrefix(name, ">"))
-			}
-			args = append(args, word)
-		}
-		if err := admin.Do(t.Context(), args...).Err(); err != nil {
-			t.Fatalf("%v: %s", err, line)
-		}
+		typeIn(t, admin, line)
 	}
 	return &guarded{url: r.URL(), admin: admin, log: &peertest.Log{}, count: func(t *testing.T, name string) int {
 		return int(admin.XLen(t.Context(), "pulse:stream:"+name).Val())
 	}}
+}
+
+// typeIn sends a documented line to Redis, with a password of its user.
+func typeIn(t *testing.T, admin *redis.Client, line string) {
+	t.Helper()
+	var args []any
+	for word := range strings.FieldsSeq(line) {
+		if name, is := strings.CutSuffix(word, "_PASSWORD"); is {
+			word = ">secret-of-" + strings.ToLower(strings.TrimPrefix(name, ">"))
+		}
+		args = append(args, word)
+	}
+	if err := admin.Do(t.Context(), args...).Err(); err != nil {
+		t.Fatalf("%v: %s", err, line)
+	}
 }
 
 func (g *guarded) dial(t *testing.T, user string) (stream.Client, error) {
@@ -343,6 +349,22 @@ func (n *notes) progressed() int {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return len(n.progress)
+}
+
+// A line that is typed in again leaves the user nothing that it had before, neither
+// passwords nor selectors.
+func TestPermissionsTypedInAgain(t *testing.T) {
+	g := guardedRedis(t)
+	for i, line := range strings.Split(strings.TrimSpace(documented(t, "ACL SETUSER")), "\n") {
+		user := []string{"gateway", "weather"}[i]
+		state := func() string { return fmt.Sprint(g.admin.Do(t.Context(), "ACL", "GETUSER", user).Val()) }
+		before := state()
+		typeIn(t, g.admin, "ACL SETUSER "+user+" >old ~* &* +@all (~* +@all)")
+		typeIn(t, g.admin, line)
+		if after := state(); after != before {
+			t.Errorf("the user %s was %s\nand is %s", user, before, after)
+		}
+	}
 }
 
 // The selectors that the page names for calls by hand suffice to answer them.
