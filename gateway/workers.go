@@ -324,7 +324,7 @@ type WorkersAddress struct {
 	// TokenFile holds the token for the server of this process, or is empty.
 	TokenFile string
 	// Elsewhere says that the server is not in this process, and that workers
-	// need the same credentials as this gateway.
+	// need credentials for it: this gateway's, or better users of their own.
 	Elsewhere bool
 }
 

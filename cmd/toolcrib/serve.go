@@ -186,7 +186,7 @@ func (s *service) announceWorkers() {
 	switch {
 	case !ok || at.URL == "":
 	case at.Elsewhere:
-		fmt.Fprintf(s.out, "workers: %s worker --toolset NAME --connect %s (-c FILE | --openapi DOCUMENT | -- COMMAND ARG...), with the login of the stream server\n", program(), at.URL)
+		fmt.Fprintf(s.out, "workers: %s worker --toolset NAME --connect %s (-c FILE | --openapi DOCUMENT | -- COMMAND ARG...), with their login at the stream server, such as --user NAME --password-file FILE\n", program(), at.URL)
 	case at.TokenFile == "":
 		fmt.Fprintf(s.out, "workers: %s worker --toolset NAME --connect %s (-c FILE | --openapi DOCUMENT | -- COMMAND ARG...), with workers.token in %s\n", program(), at.URL, workersTokenEnv)
 	default:

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"crypto/subtle"
 	"encoding/json"
@@ -269,10 +270,13 @@ func (w *worker) patience() time.Duration {
 }
 
 // awaitStream waits for a registry, which makes the streams of a toolset when it
-// admits a worker, where this worker may not make them itself. It returns when there
-// may be one.
+// admits a worker, where this worker may not make them itself. What it says names no
+// right to permit, for who may make a stream can have it copy others. It returns when
+// there may be a registry.
 func (w *worker) awaitStream(ctx context.Context, fault error) {
-	w.log.Warn("the worker waits for a gateway to make the streams of its toolset", "error", fault)
+	w.log.Warn("the worker waits for a gateway to make the streams of its toolset; start one, the worker itself needs no more rights for it",
+		"namespace", cmp.Or(w.opts.Namespace, registry.DefaultNamespace))
+	w.log.Debug("the worker may not make the streams", "error", fault)
 	timer := time.NewTimer(longestPause)
 	defer timer.Stop()
 	select {

@@ -166,9 +166,11 @@ func TestPermissionsOfAChange(t *testing.T) {
 			stop := g.serve(t, first, "weather", provider.FromCatalog(cat))
 			if b.name == "NATS" {
 				await(t, "the worker says what it waits for", func() bool {
-					return strings.Contains(g.log.String(), "$JS.API.STREAM.CREATE.toolcrib~toolset~weather~requests") &&
-						strings.Contains(g.log.String(), "waits for a gateway to make the streams")
+					return strings.Contains(g.log.String(), "waits for a gateway to make the streams")
 				})
+				if strings.Contains(g.log.String(), "permit it") {
+					t.Errorf("a worker that lacks no right asks for one:\n%s", g.log)
+				}
 			}
 			c := g.crib(t)
 			c.up("weather", 1)
@@ -347,6 +349,7 @@ func TestMissingPermissions(t *testing.T) {
 		{"announce to Redis", guardedRedis, "&toolcrib:0:respond:????????????????:registry:default:announce ", false, ":registry:default:announce"},
 		{"keys", guardedRedis, "~pulse:stream:toolset:weather:requests ", false, `"pulse:stream:toolset:weather:requests"`},
 		{"read", guardedRedis, "+xreadgroup ", true, "XREADGROUP pulse:stream:toolset:weather:requests"},
+		{"acknowledge", guardedRedis, "+xack ", true, "ACL LOG names the command"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			g := tt.start(t, func(block string) string {
@@ -377,13 +380,16 @@ func TestMissingPermissions(t *testing.T) {
 					done <- provider.Serve(serving, client, "weather", provider.FromCatalog(forecasts(t, nil, nil)), provider.Options{Pong: pong, Logger: g.log.Logger(slog.LevelInfo)})
 				}()
 				if tt.begins {
-					if tt.name == "claim" {
+					if tt.name == "claim" || tt.name == "acknowledge" {
 						c.up("weather", 1)
 						go c.call(serving, "weather.book", `{"a":1,"b":2}`) //nolint:errcheck // It ends with the test.
 					}
 					await(t, "the log says it", func() bool {
 						return strings.Contains(g.log.String(), tt.says) && strings.Contains(g.log.String(), "permit")
 					})
+					if tt.name == "acknowledge" && !strings.Contains(g.log.String(), "level=ERROR") {
+						t.Errorf("the log has no error:\n%s", g.log)
+					}
 					end()
 				}
 				err = receive(t, done)

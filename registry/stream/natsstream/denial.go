@@ -57,18 +57,18 @@ func deniedSince(conn *nats.Conn, before error, subject string) error {
 	return nil
 }
 
-// deny tells whoever waits for what the server did not permit, and the log, which
-// is the only one to hear of what nobody waits for.
+// deny tells whoever waits for what the server did not permit, and the log. Of a
+// request to make a stream only who sent it knows whether the right is missing.
 func (h *hooks) deny(d *denial) {
-	if h.denied.due(*d, time.Now()) {
+	client := h.client.Load()
+	told := client != nil && d.action == "publish" && client.tries.refuse(d)
+	if making := strings.HasPrefix(d.subject, createStream); !(making && told) && h.denied.due(*d, time.Now()) {
 		h.log.Error("the stream server does not permit what this process needs", "action", d.action, "subject", d.subject, "error", d)
 	}
-	client := h.client.Load()
 	if client == nil || d.action != "publish" {
 		return
 	}
 	client.asks.refuse(d.subject, d)
-	client.tries.refuse(d)
 	client.mu.Lock()
 	defer client.mu.Unlock()
 	for part := range client.open {
@@ -142,10 +142,14 @@ func (t *tries) run(ctx context.Context, inside string, attempt func(context.Con
 	return err
 }
 
-func (t *tries) refuse(d *denial) {
+// createStream begins the subjects of requests to make a stream.
+const createStream = "$JS.API.STREAM.CREATE."
+
+// refuse reports whether somebody waited for what the server does not permit.
+func (t *tries) refuse(d *denial) (told bool) {
 	rest, found := strings.CutPrefix(d.subject, "$JS.API.")
 	if !found || strings.HasPrefix(rest, "CONSUMER.MSG.NEXT.") {
-		return
+		return false
 	}
 	tokens := strings.Split(rest, ".")
 	t.mu.Lock()
@@ -153,8 +157,10 @@ func (t *tries) refuse(d *denial) {
 	for one := range t.under {
 		if len(tokens) > 2 && tokens[2] == one.inside {
 			one.cancel(d)
+			told = true
 		}
 	}
+	return told
 }
 
 // refused notes that the server does not let the sink ask for events. It asks again

@@ -3,6 +3,7 @@ package redisstream
 import (
 	"errors"
 	"fmt"
+	"log/slog"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -75,11 +76,23 @@ type denial struct {
 }
 
 func (d *denial) Error() string {
-	return fmt.Sprintf("Redis does not permit this user: %s: %v; permit it with ACL SETUSER, or connect as another", d.what, d.said)
+	where := ""
+	if !strings.HasPrefix(d.said.Error(), noPermission) { // Redis tells a script's client nothing of the command.
+		where = ", where ACL LOG names the command"
+	}
+	return fmt.Sprintf("Redis does not permit this user: %s: %v; permit it with ACL SETUSER%s, or connect as another", d.what, d.said, where)
 }
 
 // Unwrap keeps what Redis said, beside the sentinel.
 func (d *denial) Unwrap() []error { return []error{stream.ErrForbidden, d.said} }
+
+// levelOf is how a fault is logged that nobody waits for: one that passes is a warning, a right that is missing an error.
+func levelOf(err error) slog.Level {
+	if errors.Is(err, stream.ErrForbidden) {
+		return slog.LevelError
+	}
+	return slog.LevelWarn
+}
 
 // subjectOf names a command with its keys or channels, and without what it carries.
 func subjectOf(args []any) string {

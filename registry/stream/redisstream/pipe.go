@@ -314,7 +314,7 @@ func (p *pipe) send(batch []*command) {
 func (p *pipe) settle(c *command, value any, err error) {
 	err = denied(c.args, err)
 	if err != nil && !c.until.IsZero() {
-		p.log.Warn("Redis did not carry out what nobody waits for", "command", c.args[0], "err", err)
+		p.log.Log(p.ctx, levelOf(err), "Redis did not carry out what nobody waits for", "command", c.args[0], "err", err)
 	}
 	c.settle(value, err)
 }

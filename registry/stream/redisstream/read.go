@@ -30,7 +30,7 @@ func (s *sink) read() {
 		}
 		s.stumble(err)
 		if pause.next == 0 {
-			s.queue.client.log.Warn("reading a stream failed, and is tried again", "stream", s.queue.name, "err", err)
+			s.queue.client.log.Log(s.ctx, levelOf(err), "reading a stream failed, and is tried again", "stream", s.queue.name, "err", err)
 		}
 		if !pause.wait(s.ctx) {
 			return
