@@ -131,6 +131,7 @@ func (b *batch) join(c *call, change func(rec *record) bool) {
 		return
 	}
 	next := c.rec
+	c.early = false
 	if c.fault != nil || !c.recorded || !change(&next) {
 		c.mu.Unlock()
 		return
@@ -161,7 +162,7 @@ func (l *ledger) writeAll(ctx context.Context, steps []batched) ([]store.Revisio
 	batch := store.Batch{Writes: make([]store.Write, 0, len(steps)), Later: true}
 	for i := range steps {
 		s := &steps[i]
-		w, waits, err := l.writeOf(s.call.key, &s.next, s.call.rev, s.call.rec.State)
+		w, waits, err := s.call.writes(l, &s.next)
 		if err != nil {
 			return nil, fmt.Errorf("call %s: %w", s.call.id, err)
 		}

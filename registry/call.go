@@ -38,6 +38,7 @@ type call struct {
 	rev   store.Revision
 	found bool  // there was a record of it before this process wrote one
 	fault error // why the store cannot have it
+	early bool  // the result in the next record may be given before that is written
 	// refused is closed when there is a fault.
 	refused chan struct{}
 
@@ -129,10 +130,15 @@ func (c *call) step(ctx context.Context, l *ledger, change func(rec *record) boo
 	defer cancel()
 	for range 10 {
 		next := c.rec
+		c.early = false
 		if !change(&next) {
 			return nil
 		}
-		rev, err := l.write(ctx, c.key, &next, c.rev, c.rec.State)
+		w, waits, err := c.writes(l, &next)
+		if err != nil {
+			return err
+		}
+		rev, err := l.write(ctx, w, waits)
 		if err == nil {
 			c.settled(next, rev)
 			return nil
@@ -193,16 +199,24 @@ func (c *call) answer(res *ToolResultMessage) {
 const soonest = lookAfter / 2
 
 // ends is record.end for the next record of this call. Where only those who wait here
-// will ever ask for the call, they get its result at once. Its worker gives the same
-// result again until it is written, and no other process looks at a call that is as
-// young, unless this one does not answer.
+// will ever ask for the call, they get its result before it is written. Its worker gives
+// the same result again until it is written, and no other process looks at a call that is
+// as young, unless this one does not answer. The caller holds the lock.
 func (c *call) ends(next *record, res *ToolResultMessage, by *Receipt) (ended, foreign bool) {
-	early := c.message != nil && !c.again && c.fault == nil && next.State == stateClaimed && time.Since(next.Claimed) < soonest
+	early := c.message != nil && !c.again && next.State == stateClaimed && time.Since(next.Claimed) < soonest
 	ended, foreign = next.end(res, by)
-	if ended && early {
+	c.early = ended && early
+	return ended, foreign
+}
+
+// writes returns what writes the next record of the call. It is put together before
+// those who wait get the result, which is theirs to change. The caller holds the lock.
+func (c *call) writes(l *ledger, next *record) (w store.Write, waits bool, err error) {
+	w, waits, err = l.writeOf(c.key, next, c.rev, c.rec.State)
+	if err == nil && c.early {
 		c.answer(next.Result)
 	}
-	return ended, foreign
+	return w, waits, err
 }
 
 // reload reads what another process wrote. The caller holds the lock.

@@ -83,6 +83,27 @@ func (w *world) result(t *testing.T, id string, together bool) string {
 	return ""
 }
 
+// What a caller does with its result does not get into the record.
+func TestCallerChangesItsResult(t *testing.T) {
+	for _, together := range []bool{true, false} {
+		records := &asked{Records: memory(t), see: func() error { return nil }}
+		w := newWorld(nil, records)
+		w.add(t.Context(), "one", "claimed")
+		c := w.r.known("one")
+		c.waiters = 1
+		records.see = func() error {
+			clear(c.result.ResultJSON)
+			return nil
+		}
+		if got := w.result(t, "one", together); got != MessageOK {
+			t.Errorf("the worker hears %s", got)
+		}
+		if rec, _, err := w.r.ledger.read(t.Context(), c.key); err != nil || string(rec.Result.ResultJSON) != `1` {
+			t.Errorf("the record is %+v, %v", rec, err)
+		}
+	}
+}
+
 // A result that its caller has, and that could not be written, is written when its
 // worker gives it again, also when its caller is gone by then.
 func TestResultWhoseRecordFailed(t *testing.T) {

@@ -31,7 +31,11 @@ func TestPassedRecordsOutlast(t *testing.T) {
 	}
 	made := accepted("c-1", "digest").rec
 	made.State, made.Deadline = stateClaimed, began.Add(later+callTime)
-	if _, err := l.write(t.Context(), key(1), &made, store.Absent, stateAccepted); err != nil {
+	w, waits, err := l.writeOf(key(1), &made, store.Absent, stateAccepted)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := l.write(t.Context(), w, waits); err != nil {
 		t.Fatal(err)
 	}
 	for range 3 {

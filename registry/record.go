@@ -119,12 +119,8 @@ func (l *ledger) writeOf(key store.Key, rec *record, condition store.Revision, b
 	return w, l.waits(before, rec.State, condition == store.Absent), nil
 }
 
-// write puts a record in the place of another; see writeOf.
-func (l *ledger) write(ctx context.Context, key store.Key, rec *record, condition store.Revision, before state) (store.Revision, error) {
-	w, waits, err := l.writeOf(key, rec, condition, before)
-	if err != nil {
-		return 0, err
-	}
+// write makes one write, which waits for the disk or does not.
+func (l *ledger) write(ctx context.Context, w store.Write, waits bool) (store.Revision, error) {
 	revisions, err := l.records.Apply(ctx, store.Batch{Writes: []store.Write{w}, Later: !waits})
 	if err != nil {
 		return 0, err
