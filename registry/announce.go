@@ -361,6 +361,9 @@ func (r *Registry) change(ts *toolset, c Contract, fp string) {
 	defer cancel()
 	r.drained(ctx, ts.name)
 	r.retire(ctx, ts)
+	if r.ctx.Err() != nil {
+		return // The registry ends, and nobody waited for the workers.
+	}
 	ts.mu.Lock()
 	ts.agree(ts.agreed.replacedBy(c, fp))
 	ts.instances = map[string]*instance{}

@@ -151,6 +151,7 @@ func (r *Registry) write(ctx context.Context, b *batch) error {
 		if err == nil {
 			s.call.settled(s.next, revisions[i])
 		}
+		s.call.writing.Store(false)
 		s.call.mu.Unlock()
 	}
 	return err

@@ -39,6 +39,8 @@ type call struct {
 	found bool  // there was a record of it before this process wrote one
 	fault error // why the store cannot have it
 	early bool  // the result in the next record may be given before that is written
+	// writing says that those who wait have the result, and that it is being written.
+	writing atomic.Bool
 	// refused is closed when there is a fault.
 	refused chan struct{}
 
@@ -126,6 +128,7 @@ func (c *call) step(ctx context.Context, l *ledger, change func(rec *record) boo
 		}
 		return nil
 	}
+	defer c.writing.Store(false)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	for range 10 {
@@ -148,6 +151,9 @@ func (c *call) step(ctx context.Context, l *ledger, change func(rec *record) boo
 		}
 		if err := c.reload(ctx, l); err != nil {
 			return err
+		}
+		if c.early && c.rec.State != stateDone {
+			break // What is to be written is its caller's now; the worker gives it again.
 		}
 	}
 	return fmt.Errorf("registry: %w: others keep changing the record of a call", store.ErrConflict)
@@ -214,6 +220,7 @@ func (c *call) ends(next *record, res *ToolResultMessage, by *Receipt) (ended, f
 func (c *call) writes(l *ledger, next *record) (w store.Write, waits bool, err error) {
 	w, waits, err = l.writeOf(c.key, next, c.rev, c.rec.State)
 	if err == nil && c.early {
+		c.writing.Store(true)
 		c.answer(next.Result)
 	}
 	return w, waits, err

@@ -36,6 +36,11 @@ func TestResultBeforeItsRecord(t *testing.T) {
 		{"a call with an id of its own", func(*call) {}, true},
 		{"one that can be asked for again", func(c *call) { c.again = true }, false},
 		{"one of another process", func(c *call) { c.message = nil }, false},
+		{"one that was taken up and can be asked for again", func(c *call) {
+			rec := c.rec
+			rec.State, rec.Message = stateAccepted, c.message
+			c.again = (&Registry{calls: map[string]*call{}}).adopt(c.key, &rec, c.rev).again
+		}, false},
 		{"one that was claimed a while ago", func(c *call) { c.rec.Claimed = time.Now().Add(-soonest) }, false},
 		{"one that no worker has claimed", func(c *call) { c.rec.State, c.rec.Instance = stateAccepted, "" }, false},
 	} {
@@ -101,6 +106,38 @@ func TestCallerChangesItsResult(t *testing.T) {
 		if rec, _, err := w.r.ledger.read(t.Context(), c.key); err != nil || string(rec.Result.ResultJSON) != `1` {
 			t.Errorf("the record is %+v, %v", rec, err)
 		}
+	}
+}
+
+// A call is known until its result is written, and a record that another process wrote
+// meanwhile is not written over by what the caller has.
+func TestResultMeetsAnotherWrite(t *testing.T) {
+	records := &asked{Records: memory(t), see: func() error { return nil }}
+	w := newWorld(nil, records)
+	w.add(t.Context(), "one", "claimed")
+	c := w.r.known("one")
+	rec, rev := c.rec, c.rev
+	records.see = func() error {
+		w.r.discard(c)
+		if w.r.known("one") == nil {
+			t.Error("the call is forgotten while its result is written")
+		}
+		records.see = func() error { return nil }
+		write, waits, err := w.r.ledger.writeOf(c.key, &rec, rev, stateClaimed) // as look does elsewhere
+		if err == nil {
+			_, err = w.r.ledger.write(t.Context(), write, waits)
+		}
+		clear(c.result.ResultJSON)
+		return err
+	}
+	if got := w.result(t, "one", false); got != MessageRetry || !c.over() {
+		t.Errorf("the worker hears %s, and the caller has the result: %v", got, c.over())
+	}
+	if got := w.result(t, "one", false); got != MessageOK {
+		t.Errorf("the worker hears %s", got)
+	}
+	if rec, _, err := w.r.ledger.read(t.Context(), c.key); err != nil || rec.State != stateDone || string(rec.Result.ResultJSON) != `1` {
+		t.Errorf("the record is %+v, %v", rec, err)
 	}
 }
 

@@ -2,7 +2,11 @@
 // less often.
 package heap
 
-import "os"
+import (
+	"math"
+	"os"
+	"runtime/debug"
+)
 
 // floorBytes is how much more garbage may lie than is alive.
 const floorBytes = 64 << 20
@@ -12,10 +16,11 @@ const floorBytes = 64 << 20
 // it. The system gives no memory for what nobody touches. A nil Floor is none.
 type Floor [floorBytes]byte
 
-// NewFloor returns a floor, which lasts as long as it is reachable. GOGC in the
-// environment has the last word: then there is none.
+// NewFloor returns a floor, which lasts as long as it is reachable. Where GOGC is in the
+// environment there is none, and none where memory is limited, as with GOMEMLIMIT, for
+// it counts as used there.
 func NewFloor() *Floor {
-	if _, ok := os.LookupEnv("GOGC"); ok {
+	if _, ok := os.LookupEnv("GOGC"); ok || debug.SetMemoryLimit(-1) != math.MaxInt64 {
 		return nil
 	}
 	return new(Floor)

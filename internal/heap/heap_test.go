@@ -3,6 +3,7 @@ package heap_test
 import (
 	"os"
 	"runtime"
+	"runtime/debug"
 	"testing"
 
 	"github.com/toolcrib/toolcrib/internal/heap"
@@ -19,6 +20,18 @@ func TestFloor(t *testing.T) {
 	seldom := collections(heap.NewFloor())
 	if seldom > 20 || often < 5*seldom {
 		t.Errorf("%d collections with a floor, and %d without", seldom, often)
+	}
+}
+
+// Where memory is limited there is no floor.
+func TestNoFloorBelowALimit(t *testing.T) {
+	t.Setenv("GOGC", "")
+	if err := os.Unsetenv("GOGC"); err != nil {
+		t.Fatal(err)
+	}
+	defer debug.SetMemoryLimit(debug.SetMemoryLimit(1 << 30))
+	if heap.NewFloor() != nil {
+		t.Error("there is one")
 	}
 }
 
