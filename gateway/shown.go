@@ -22,8 +22,9 @@ func operates(ctx context.Context) bool {
 
 // apiSources are the sources in the words of the JSON protocol, as the caller
 // on ctx may see them: with the count of the tools that it sees, and for who
-// operates the gateway with that of all, with what was refused or matched nothing, and what a
-// source says of its failure. Others learn of what kind that is.
+// operates the gateway with that of all, with what was refused or matched
+// nothing, and what a source says of its failure. Others learn of what kind
+// that is.
 func (g *Gateway) apiSources(ctx context.Context) []api.Source {
 	all := operates(ctx)
 	counts := countsBySource(view.From(ctx, g.cat))

@@ -88,6 +88,17 @@ func (w *world) result(t *testing.T, id string, together bool) string {
 	return ""
 }
 
+// taken hands in the result of a call, which is to be in its record then.
+func (w *world) taken(t *testing.T, id string, together bool) {
+	t.Helper()
+	if got := w.result(t, id, together); got != MessageOK {
+		t.Errorf("the worker hears %s", got)
+	}
+	if rec, _, err := w.r.ledger.read(t.Context(), callKey("acme", id)); err != nil || rec.State != stateDone || string(rec.Result.ResultJSON) != `1` {
+		t.Errorf("the record is %+v, %v", rec, err)
+	}
+}
+
 // What a caller does with its result does not get into the record.
 func TestCallerChangesItsResult(t *testing.T) {
 	for _, together := range []bool{true, false} {
@@ -100,12 +111,7 @@ func TestCallerChangesItsResult(t *testing.T) {
 			clear(c.result.ResultJSON)
 			return nil
 		}
-		if got := w.result(t, "one", together); got != MessageOK {
-			t.Errorf("the worker hears %s", got)
-		}
-		if rec, _, err := w.r.ledger.read(t.Context(), c.key); err != nil || string(rec.Result.ResultJSON) != `1` {
-			t.Errorf("the record is %+v, %v", rec, err)
-		}
+		w.taken(t, "one", together)
 	}
 }
 
@@ -133,12 +139,7 @@ func TestResultMeetsAnotherWrite(t *testing.T) {
 	if got := w.result(t, "one", false); got != MessageRetry || !c.over() {
 		t.Errorf("the worker hears %s, and the caller has the result: %v", got, c.over())
 	}
-	if got := w.result(t, "one", false); got != MessageOK {
-		t.Errorf("the worker hears %s", got)
-	}
-	if rec, _, err := w.r.ledger.read(t.Context(), c.key); err != nil || rec.State != stateDone || string(rec.Result.ResultJSON) != `1` {
-		t.Errorf("the record is %+v, %v", rec, err)
-	}
+	w.taken(t, "one", false)
 }
 
 // A result that its caller has, and that could not be written, is written when its
@@ -158,10 +159,5 @@ func TestResultWhoseRecordFailed(t *testing.T) {
 		t.Error("the call is not forgotten")
 	}
 	records.see = func() error { return nil }
-	if got := w.result(t, "one", false); got != MessageOK {
-		t.Errorf("the worker hears %s", got)
-	}
-	if rec, _, err := w.r.ledger.read(t.Context(), c.key); err != nil || rec.State != stateDone || string(rec.Result.ResultJSON) != `1` {
-		t.Errorf("the record is %+v, %v", rec, err)
-	}
+	w.taken(t, "one", false)
 }

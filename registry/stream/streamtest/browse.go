@@ -9,13 +9,20 @@ import (
 	"github.com/toolcrib/toolcrib/registry/stream"
 )
 
+// browser is a stream whose events can be looked at, as dead letters must be.
+func browser(t *testing.T, s stream.Stream) stream.Browser {
+	t.Helper()
+	b, ok := s.(stream.Browser)
+	if !ok {
+		t.Fatal("the events of this backend cannot be looked at")
+	}
+	return b
+}
+
 // testBrowse looks at events that stay where they are.
 func testBrowse(t *testing.T, f *fixture) {
 	s := f.open(t, f.client, nil)
-	b, ok := s.(stream.Browser)
-	if !ok {
-		t.Skip("the events of this backend cannot be looked at")
-	}
+	b := browser(t, s)
 	if list, err := b.Browse(within(t, wait), "", 10); err != nil || len(list) != 0 {
 		t.Errorf("in an empty stream there are %+v, %v", list, err)
 	}
@@ -79,10 +86,7 @@ func testBrowseShort(t *testing.T, f *fixture) {
 		add(t, s, 0, 2)
 		last = s
 	}
-	b, ok := last.(stream.Browser)
-	if !ok {
-		t.Skip("the events of this backend cannot be looked at")
-	}
+	b := browser(t, last)
 	if list, err := b.Browse(within(t, wait), "", 10); err != nil || len(list) != 2 || string(list[1].Payload) != "1" {
 		t.Errorf("there are %+v, %v", list, err)
 	}
