@@ -149,9 +149,9 @@ func (r *Registry) write(ctx context.Context, b *batch) error {
 	revisions, err := r.ledger.writeAll(ctx, b.steps)
 	for i, s := range b.steps {
 		if err == nil {
-			s.call.settled(s.next, revisions[i])
+			s.call.wrote(s.next, revisions[i])
 		}
-		s.call.writing.Store(false)
+		s.call.removing.Store(false)
 		s.call.mu.Unlock()
 	}
 	return err

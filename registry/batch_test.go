@@ -327,11 +327,13 @@ func TestTogetherAtOnce(t *testing.T) {
 			t.Fatal(err)
 		case len(by) > 1, withdrawn[i] && len(by) > 0, slices.Contains(by, "w2"):
 			t.Errorf("%s: withdrawn %v, and told to run it: %v", id, withdrawn[i], by)
-		case len(by) == 1 && rec.State == stateClaimed && rec.Instance != by[0]:
+		case len(by) == 1 && rec != nil && rec.State == stateClaimed && rec.Instance != by[0]:
 			t.Errorf("%s: %s was told to run it, and the record is %+v", id, by[0], rec)
 		case rec != nil && rec.State == stateDone && rec.Result.ResultJSON != nil && len(by) == 1 && string(rec.Result.ResultJSON) != `"`+by[0]+`"`:
 			t.Errorf("%s: %s was told to run it, and the result is %s", id, by[0], rec.Result.ResultJSON)
-		case known[i].over() && rec.State != stateDone:
+		case rec == nil && (len(by) != 1 || string(known[i].result.ResultJSON) != `"`+by[0]+`"`):
+			t.Errorf("%s: told to run it were %v, and there is no record of the result %s", id, by, known[i].result.ResultJSON)
+		case rec != nil && known[i].over() && rec.State != stateDone:
 			t.Errorf("%s: it is over here, and %s in the store", id, rec.State)
 		}
 	}

@@ -38,9 +38,10 @@ type call struct {
 	rev   store.Revision
 	found bool  // there was a record of it before this process wrote one
 	fault error // why the store cannot have it
-	early bool  // the result in the next record may be given before that is written
-	// writing says that those who wait have the result, and that it is being written.
-	writing atomic.Bool
+	early bool  // whoever waits gets the result at once, and the record is removed
+	// removing says that whoever waits has the result, and that the record is being removed.
+	removing atomic.Bool
+	waiter   waiter // of a call that nobody else can ask for
 	// refused is closed when there is a fault.
 	refused chan struct{}
 
@@ -128,7 +129,7 @@ func (c *call) step(ctx context.Context, l *ledger, change func(rec *record) boo
 		}
 		return nil
 	}
-	defer c.writing.Store(false)
+	defer c.removing.Store(false)
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	for range 10 {
@@ -143,7 +144,7 @@ func (c *call) step(ctx context.Context, l *ledger, change func(rec *record) boo
 		}
 		rev, err := l.write(ctx, w, waits)
 		if err == nil {
-			c.settled(next, rev)
+			c.wrote(next, rev)
 			return nil
 		}
 		if !errors.Is(err, store.ErrConflict) {
@@ -153,7 +154,7 @@ func (c *call) step(ctx context.Context, l *ledger, change func(rec *record) boo
 			return err
 		}
 		if c.early && c.rec.State != stateDone {
-			break // What is to be written is its caller's now; the worker gives it again.
+			break // The result is its caller's now; the worker gives it again.
 		}
 	}
 	return fmt.Errorf("registry: %w: others keep changing the record of a call", store.ErrConflict)
@@ -200,30 +201,62 @@ func (c *call) answer(res *ToolResultMessage) {
 	}
 }
 
-// soonest bounds how long after a claim those who wait for the call are given its
-// result at once, while it is written.
+// wrote takes over what was written. Of a record that was removed it keeps the revision,
+// so that none is put in its place. The caller holds the lock.
+func (c *call) wrote(rec record, rev store.Revision) {
+	if c.early {
+		rev = c.rev
+	}
+	c.settled(rec, rev)
+}
+
+// waiter tells whether the one who waits for a call is given its result or waits no
+// longer, whichever comes first.
+type waiter struct{ state atomic.Int32 }
+
+const (
+	waiterStays = iota
+	waiterGiven
+	waiterLeft
+)
+
+// give reports whether the result is for the one who waits.
+func (w *waiter) give() bool {
+	return w.state.CompareAndSwap(waiterStays, waiterGiven) || w.state.Load() == waiterGiven
+}
+
+// leave reports whether one who waits may go without the result. Otherwise it comes at
+// once.
+func (w *waiter) leave() bool {
+	return w.state.CompareAndSwap(waiterStays, waiterLeft) || w.state.Load() == waiterLeft
+}
+
+// soonest bounds how long after a claim the one who waits for the call is given its
+// result at once.
 const soonest = lookAfter / 2
 
-// ends is record.end for the next record of this call. Where only those who wait here
-// will ever ask for the call, they get its result before it is written. Its worker gives
-// the same result again until it is written, and no other process looks at a call that is
-// as young, unless this one does not answer. The caller holds the lock.
+// ends is record.end for the next record of this call. Where only the one who waits here
+// will ever ask for the call, that one gets its result at once, and its record goes: a
+// worker that is given the call again hears that it is over, as of any call of which
+// nothing is known. The worker gives the result again until the record is gone, and no
+// other process looks at a call that is as young, unless this one does not answer. The
+// caller holds the lock.
 func (c *call) ends(next *record, res *ToolResultMessage, by *Receipt) (ended, foreign bool) {
-	early := c.message != nil && !c.again && next.State == stateClaimed && time.Since(next.Claimed) < soonest
+	early := !c.again && next.State == stateClaimed && time.Since(next.Claimed) < soonest
 	ended, foreign = next.end(res, by)
 	c.early = ended && early
 	return ended, foreign
 }
 
-// writes returns what writes the next record of the call. It is put together before
-// those who wait get the result, which is theirs to change. The caller holds the lock.
+// writes returns what writes the next record of the call, or removes it. The caller
+// holds the lock.
 func (c *call) writes(l *ledger, next *record) (w store.Write, waits bool, err error) {
-	w, waits, err = l.writeOf(c.key, next, c.rev, c.rec.State)
-	if err == nil && c.early {
-		c.writing.Store(true)
+	if c.early = c.early && c.waiter.give(); c.early {
+		c.removing.Store(true)
 		c.answer(next.Result)
+		return store.Write{Key: c.key, If: c.rev, Delete: true}, false, nil
 	}
-	return w, waits, err
+	return l.writeOf(c.key, next, c.rev, c.rec.State)
 }
 
 // reload reads what another process wrote. The caller holds the lock.

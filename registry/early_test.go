@@ -25,8 +25,8 @@ func (a *asked) Apply(ctx context.Context, b store.Batch) ([]store.Revision, err
 	return a.Records.Apply(ctx, b)
 }
 
-// Whoever waits for a call has its result before it is written, unless somebody else
-// may ask for the same call, or may have ended it.
+// Whoever waits for a call has its result before its record goes, or before that is
+// written where somebody else may ask for the same call, or may have ended it.
 func TestResultBeforeItsRecord(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -35,7 +35,7 @@ func TestResultBeforeItsRecord(t *testing.T) {
 	}{
 		{"a call with an id of its own", func(*call) {}, true},
 		{"one that can be asked for again", func(c *call) { c.again = true }, false},
-		{"one of another process", func(c *call) { c.message = nil }, false},
+		{"one whose caller has gone", func(c *call) { c.waiter.leave() }, false},
 		{"one that was taken up and can be asked for again", func(c *call) {
 			rec := c.rec
 			rec.State, rec.Message = stateAccepted, c.message
@@ -57,17 +57,64 @@ func TestResultBeforeItsRecord(t *testing.T) {
 				early = c.over()
 				return nil
 			}
-			if got := w.result(t, "one", together); got != MessageOK {
-				t.Errorf("%s: the worker hears %s", test.name, got)
-			}
-			rec, _, err := w.r.ledger.read(t.Context(), c.key)
-			if err != nil || rec.State != stateDone || string(rec.Result.ResultJSON) != `1` || seen != 1 || !c.over() || string(c.result.ResultJSON) != `1` {
-				t.Errorf("%s: after %d writes: %+v, %v", test.name, seen, rec, err)
+			w.taken(t, "one", together, !test.early)
+			if seen != 1 || !c.over() || string(c.result.ResultJSON) != `1` {
+				t.Errorf("%s: after %d writes the call is over: %v, with %s", test.name, seen, c.over(), c.result.ResultJSON)
 			}
 			if early != test.early {
 				t.Errorf("%s: its caller had the result before it was written: %v", test.name, early)
 			}
 		}
+	}
+}
+
+// Nothing runs a call, or makes a record of it, once its record is gone.
+func TestNothingAfterTheRecord(t *testing.T) {
+	w := newWorld(nil, memory(t))
+	w.add(t.Context(), "one", "claimed")
+	c := w.r.known("one")
+	c.waiters = 1
+	w.taken(t, "one", false, false)
+	another := newWorld(nil, w.r.ledger.records)
+	check := func(when string) {
+		t.Helper()
+		for _, by := range []string{"w1", "w2"} {
+			claim := Claim{ToolUseID: "one", Toolset: "math", Instance: by, Token: "token", TenantID: "acme"}
+			if got := []Verdict{w.r.claimed(t.Context(), &claim), another.r.claimed(t.Context(), &claim)}; got[0] != VerdictOver || got[1] != VerdictOver {
+				t.Errorf("%s: claims of %s get %s", when, by, got)
+			}
+		}
+		for _, r := range []*world{w, another} {
+			r.taken(t, "one", false, false)
+		}
+		c.keep(t.Context(), &w.r.ledger)
+		if _, err := c.finishUnclaimed(t.Context(), &w.r.ledger, failed("one", &ToolError{NotDelivered: true})); err != nil {
+			t.Error(err)
+		}
+		if rec, _, err := w.r.ledger.read(t.Context(), c.key); err != nil || rec != nil {
+			t.Errorf("%s: the record is %+v, %v", when, rec, err)
+		}
+	}
+	check("while its caller has it")
+	c.waiters = 0
+	w.r.discard(c)
+	if w.r.known("one") != nil {
+		t.Error("the call is not forgotten")
+	}
+	check("when it is forgotten")
+}
+
+// A result that comes to a process which took the call up from the store is recorded.
+func TestResultTakenUp(t *testing.T) {
+	for _, together := range []bool{true, false} {
+		records := memory(t)
+		w := newWorld(nil, records)
+		accepted("one", "").keep(t.Context(), &w.r.ledger) // by a process that has ended
+		claim := Claim{ToolUseID: "one", Toolset: "math", Instance: "w1", Token: "token", TenantID: "acme"}
+		if got := w.r.claimed(t.Context(), &claim); got != VerdictRun {
+			t.Fatalf("the worker hears %s", got)
+		}
+		w.taken(t, "one", together, true)
 	}
 }
 
@@ -88,35 +135,20 @@ func (w *world) result(t *testing.T, id string, together bool) string {
 	return ""
 }
 
-// taken hands in the result of a call, which is to be in its record then.
-func (w *world) taken(t *testing.T, id string, together bool) {
+// taken hands in the result of a call, which is to be in its record then, or to have none.
+func (w *world) taken(t *testing.T, id string, together, recorded bool) {
 	t.Helper()
 	if got := w.result(t, id, together); got != MessageOK {
 		t.Errorf("the worker hears %s", got)
 	}
-	if rec, _, err := w.r.ledger.read(t.Context(), callKey("acme", id)); err != nil || rec.State != stateDone || string(rec.Result.ResultJSON) != `1` {
+	rec, _, err := w.r.ledger.read(t.Context(), callKey("acme", id))
+	if err != nil || (rec != nil) != recorded || recorded && (rec.State != stateDone || string(rec.Result.ResultJSON) != `1`) {
 		t.Errorf("the record is %+v, %v", rec, err)
 	}
 }
 
-// What a caller does with its result does not get into the record.
-func TestCallerChangesItsResult(t *testing.T) {
-	for _, together := range []bool{true, false} {
-		records := &asked{Records: memory(t), see: func() error { return nil }}
-		w := newWorld(nil, records)
-		w.add(t.Context(), "one", "claimed")
-		c := w.r.known("one")
-		c.waiters = 1
-		records.see = func() error {
-			clear(c.result.ResultJSON)
-			return nil
-		}
-		w.taken(t, "one", together)
-	}
-}
-
-// A call is known until its result is written, and a record that another process wrote
-// meanwhile is not written over by what the caller has.
+// A call is known until its record is gone, and a record that another process wrote
+// meanwhile does not go unseen, nor is it written over by what the caller has.
 func TestResultMeetsAnotherWrite(t *testing.T) {
 	records := &asked{Records: memory(t), see: func() error { return nil }}
 	w := newWorld(nil, records)
@@ -126,7 +158,7 @@ func TestResultMeetsAnotherWrite(t *testing.T) {
 	records.see = func() error {
 		w.r.discard(c)
 		if w.r.known("one") == nil {
-			t.Error("the call is forgotten while its result is written")
+			t.Error("the call is forgotten while its record is removed")
 		}
 		records.see = func() error { return nil }
 		write, waits, err := w.r.ledger.writeOf(c.key, &rec, rev, stateClaimed) // as look does elsewhere
@@ -139,7 +171,7 @@ func TestResultMeetsAnotherWrite(t *testing.T) {
 	if got := w.result(t, "one", false); got != MessageRetry || !c.over() {
 		t.Errorf("the worker hears %s, and the caller has the result: %v", got, c.over())
 	}
-	w.taken(t, "one", false)
+	w.taken(t, "one", false, false)
 }
 
 // A result that its caller has, and that could not be written, is written when its
@@ -159,5 +191,5 @@ func TestResultWhoseRecordFailed(t *testing.T) {
 		t.Error("the call is not forgotten")
 	}
 	records.see = func() error { return nil }
-	w.taken(t, "one", false)
+	w.taken(t, "one", false, true)
 }

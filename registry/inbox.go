@@ -101,6 +101,7 @@ func (r *Registry) adopt(key store.Key, rec *record, rev store.Revision) *call {
 	c := newCall(key.Name, *rec, key)
 	c.recorded, c.wait, c.rev = true, true, rev
 	c.again = rec.Digest != "" // of which its id was made
+	c.waiter.leave()
 	c.sending()
 	if rec.State == stateDone {
 		c.answer(rec.Result)
@@ -134,12 +135,12 @@ func (r *Registry) open() []*call {
 	return list
 }
 
-// discard forgets a call that is over, whose result is not being written, and that
+// discard forgets a call that is over, whose record is not being removed, and that
 // nobody waits for.
 func (r *Registry) discard(c *call) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if c.waiters == 0 && !c.writing.Load() && (c.over() || !c.recorded || c.homeless.Load()) && r.calls[c.id] == c {
+	if c.waiters == 0 && !c.removing.Load() && (c.over() || !c.recorded || c.homeless.Load()) && r.calls[c.id] == c {
 		delete(r.calls, c.id)
 		c.questions.close()
 	}

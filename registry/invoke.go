@@ -391,7 +391,7 @@ func (r *Registry) await(ctx context.Context, c *call, sent <-chan error) (tools
 	for {
 		select {
 		case err := <-sent:
-			if err := r.unsent(ctx, c, err); err != nil {
+			if err := r.unsent(ctx, c, err); err != nil && c.waiter.leave() {
 				return tools.ToolResult{}, err
 			}
 			sent = nil
@@ -405,11 +405,16 @@ func (r *Registry) await(ctx context.Context, c *call, sent <-chan error) (tools
 			c.notes.pass(ctx, in)
 			return resultOf(&c.result)
 		case <-ctx.Done():
-			if c.over() {
+			if c.over() || !c.waiter.leave() {
+				<-c.done
 				return resultOf(&c.result)
 			}
 			return tools.ToolResult{}, r.abandon(ctx, c)
 		case <-r.ctx.Done():
+			if !c.waiter.leave() {
+				<-c.done
+				return resultOf(&c.result)
+			}
 			return tools.ToolResult{}, &tools.Error{Class: tools.ErrClassTransient, Message: "the gateway ended while the call was under way"}
 		}
 	}

@@ -41,7 +41,8 @@ type Options struct {
 	SyncLater bool
 	// RecordAll keeps a record of calls of harmless tools too.
 	RecordAll bool
-	// Retention is how long the record of a call is kept after its end.
+	// Retention is how long the record of a call is kept after its end, where somebody
+	// can ask for the call again or nobody had its result. Others are removed then.
 	Retention time.Duration
 	// MaxCallTime is the deadline of a call whose context has none.
 	MaxCallTime time.Duration

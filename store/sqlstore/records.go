@@ -121,6 +121,7 @@ const (
 	insertAbsent = upsert + " where expires > 0 and +expires <= ?"
 	ofRevision   = ofKey + " and revision = ?" + isLive
 	updateThis   = "update records set value = ?, revision = ?, expires = ?, due = ?" + ofRevision
+	deleteThis   = "delete from records" + ofRevision
 	updateRest   = "update records set value = ?, revision = ?, due = ?" + ofRevision
 )
 
@@ -147,6 +148,9 @@ func (db *DB) writeAll(ctx context.Context, tx *tx, writes []store.Write) ([]sto
 
 // writeOne makes one write, and reports false when its condition does not hold.
 func (db *DB) writeOne(ctx context.Context, tx *tx, w *store.Write, revision int64) (bool, error) {
+	if w.Delete && w.If > 0 {
+		return tx.change(ctx, deleteThis, keyParts(w.Key, int64(w.If), db.now().UnixMilli())...)
+	}
 	if w.Delete {
 		if err := db.checkRevision(ctx, tx, w.Key, w.If); err != nil {
 			return false, err
