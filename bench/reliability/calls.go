@@ -3,11 +3,13 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"time"
 )
 
@@ -16,6 +18,7 @@ const (
 	answered = "answered"
 	unknown  = "outcome unknown"
 	refused  = "refused, did not run"
+	broke    = "its connection broke"
 	silent   = "no answer in time"
 	wrong    = "wrong answer"
 )
@@ -24,6 +27,7 @@ const (
 type outcome struct {
 	id    string
 	write bool
+	once  bool // it has no key, so that its caller cannot ask again
 	end   string
 	why   string   // of an end that is not an answer
 	story []string // of each try that gave no answer
@@ -66,9 +70,10 @@ func makeCalls(ctx context.Context, o *options, c *cluster) []outcome {
 // makeCall makes one call as a careful caller does: after a broken connection it
 // asks again with the same key, which gives the same answer and never a second
 // run; and so it does after an answer that says that nothing ran, or that the tool
-// is not there yet, until it tried for the whole time.
+// is not there yet, until it tried for the whole time. Without a key it asks again
+// after such an answer alone.
 func makeCall(ctx context.Context, o *options, url string, i int) outcome {
-	out := outcome{id: fmt.Sprintf("call-%d", i), write: i%4 != 3, end: silent}
+	out := outcome{id: fmt.Sprintf("call-%d", i), write: i%4 != 3, once: i%4 == 1, end: silent}
 	tool := "rely.write"
 	if !out.write {
 		tool = "rely.read"
@@ -78,15 +83,17 @@ func makeCall(ctx context.Context, o *options, url string, i int) outcome {
 	defer cancel()
 	for {
 		out.tries++
-		body := fmt.Sprintf(`{"name":%q,"arguments":{"id":%q},"idempotency_key":%[2]q}`, tool, out.id)
-		answer, err := post(ctx, url+"/v1/tools/call", body)
-		if err == nil {
+		answer, err := post(ctx, url+"/v1/tools/call", out.body(tool))
+		switch {
+		case err == nil:
 			out.end, out.why = read(answer, out.id)
-			if out.end != refused {
-				break
-			}
-		} else {
-			out.why = err.Error()
+		case out.once && ctx.Err() == nil && !errors.Is(err, syscall.ECONNREFUSED):
+			out.end, out.why = broke, err.Error()
+		default:
+			out.end, out.why = silent, err.Error()
+		}
+		if out.end != refused && out.end != silent {
+			break
 		}
 		out.story = append(out.story, out.why)
 		if !pause(ctx, 100*time.Millisecond) {
@@ -96,6 +103,14 @@ func makeCall(ctx context.Context, o *options, url string, i int) outcome {
 	}
 	out.took = time.Since(begin)
 	return out
+}
+
+// body is the request.
+func (o *outcome) body(tool string) string {
+	if o.once {
+		return fmt.Sprintf(`{"name":%q,"arguments":{"id":%q}}`, tool, o.id)
+	}
+	return fmt.Sprintf(`{"name":%q,"arguments":{"id":%q},"idempotency_key":%[2]q}`, tool, o.id)
 }
 
 // read says what an answer means.
@@ -124,7 +139,8 @@ func read(answer []byte, id string) (end, why string) {
 
 // verdict is how outcomes and effects agree.
 type verdict struct {
-	ends   map[string]int // of calls with effects and without
+	ends   map[string]int // of calls with effects and a key
+	once   map[string]int // of those without a key
 	reads  map[string]int
 	tries  int
 	longer []time.Duration
@@ -132,7 +148,7 @@ type verdict struct {
 }
 
 func judge(outcomes []outcome, runs map[string]int) *verdict {
-	v := &verdict{ends: map[string]int{}, reads: map[string]int{}}
+	v := &verdict{ends: map[string]int{}, once: map[string]int{}, reads: map[string]int{}}
 	for _, o := range outcomes {
 		v.tries += o.tries
 		v.longer = append(v.longer, o.took)
@@ -143,7 +159,11 @@ func judge(outcomes []outcome, runs map[string]int) *verdict {
 			}
 			continue
 		}
-		v.ends[o.end]++
+		if o.once {
+			v.once[o.end]++
+		} else {
+			v.ends[o.end]++
+		}
 		switch n := runs[o.id]; {
 		case n > 1:
 			v.complain("%s ran %d times, after tries that ended with %q, and at last %s %s", o.id, n, o.story, o.end, o.why)
@@ -168,8 +188,10 @@ func (v *verdict) table(o *options, kills map[string]int, took time.Duration) st
 	var b strings.Builder
 	fmt.Fprintf(&b, "| | |\n|---|---|\n| calls | %d, %d at a time, %d workers |\n", o.calls, o.inFlight, o.workers)
 	fmt.Fprintf(&b, "| killed with SIGKILL and started again | %d workers, %d gateways, %d stream servers |\n", kills["worker"], kills["gateway"], kills["stream server"])
-	fmt.Fprintf(&b, "| calls with effects: answered, ran exactly once | %d |\n", v.ends[answered])
-	fmt.Fprintf(&b, "| calls with effects: outcome unknown, ran at most once | %d |\n", v.ends[unknown])
+	fmt.Fprintf(&b, "| calls with effects and a key: answered, ran exactly once | %d |\n", v.ends[answered])
+	fmt.Fprintf(&b, "| calls with effects and a key: outcome unknown, ran at most once | %d |\n", v.ends[unknown])
+	fmt.Fprintf(&b, "| calls with effects, without a key: answered, ran exactly once | %d |\n", v.once[answered])
+	fmt.Fprintf(&b, "| calls with effects, without a key: outcome unknown, or their connection broke; ran at most once | %d, %d |\n", v.once[unknown], v.once[broke])
 	fmt.Fprintf(&b, "| calls that only read: answered | %d |\n", v.reads[answered])
 	fmt.Fprintf(&b, "| ran twice, without an answer, or answered wrongly | %d |\n", len(v.broken))
 	fmt.Fprintf(&b, "| requests that callers made | %d |\n", v.tries)

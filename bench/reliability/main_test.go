@@ -30,9 +30,10 @@ func TestBrokenPromisesAreFound(t *testing.T) {
 	outcomes := []outcome{
 		{id: "twice", write: true, end: answered}, {id: "never", write: true, end: answered}, {id: "hung", write: true, end: silent},
 		{id: "doubt", write: true, end: unknown}, {id: "good", write: true, end: answered}, {id: "read", end: refused},
+		{id: "lost", write: true, once: true, end: broke}, {id: "lost twice", write: true, once: true, end: broke},
 	}
-	v := judge(outcomes, map[string]int{"twice": 2, "doubt": 1, "good": 1})
-	if len(v.broken) != 4 {
+	v := judge(outcomes, map[string]int{"twice": 2, "doubt": 1, "good": 1, "lost": 1, "lost twice": 2})
+	if len(v.broken) != 5 {
 		t.Errorf("found %q", v.broken)
 	}
 	if v := judge(outcomes[3:5], map[string]int{"doubt": 1, "good": 1}); len(v.broken) != 0 {
