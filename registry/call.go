@@ -259,11 +259,14 @@ func (c *call) writes(l *ledger, next *record) (w store.Write, waits bool, err e
 	return l.writeOf(c.key, next, c.rev, c.rec.State)
 }
 
+// errUnread says that there may be a record which another process wrote.
+var errUnread = errors.New("the record of a call cannot be read")
+
 // reload reads what another process wrote. The caller holds the lock.
 func (c *call) reload(ctx context.Context, l *ledger) error {
 	rec, rev, err := l.read(ctx, c.key)
 	if err != nil {
-		return fmt.Errorf("registry: the record of a call cannot be read: %w", err)
+		return fmt.Errorf("registry: %w: %w", errUnread, err)
 	}
 	if c.rev == store.Absent {
 		return c.meet(rec, rev)
@@ -296,6 +299,9 @@ func (c *call) meet(rec *record, rev store.Revision) error {
 // foundUnrun reports whether there was a record of the call, by which it is over and
 // did not run, and which is of the same call as another.
 func (c *call) foundUnrun(other *call) bool {
+	if !c.again {
+		return false // and its record may be on its way out
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.found && c.rec.unrun(other.rec.Digest)

@@ -193,3 +193,27 @@ func TestResultWhoseRecordFailed(t *testing.T) {
 	records.see = func() error { return nil }
 	w.taken(t, "one", false, true)
 }
+
+// Whoever hears that its call failed does not wait until the record is gone.
+func TestFailureBeforeItsRecord(t *testing.T) {
+	records := &asked{Records: memory(t), see: func() error { return nil }}
+	w := newWorld(nil, records)
+	w.r.ctx = t.Context()
+	w.add(t.Context(), "one", "claimed")
+	c := w.r.known("one")
+	c.waiters = 1
+	records.see = func() error {
+		told := make(chan bool, 1)
+		go func() { told <- c.foundUnrun(c) }()
+		select {
+		case <-told:
+		case <-time.After(10 * time.Second):
+			t.Error("the caller waits")
+		}
+		return nil
+	}
+	res := ToolResultMessage{ToolUseID: "one", Error: &ToolError{Code: CodeExecutionFailed}, Receipt: &Receipt{Instance: "w1", Token: "token", TenantID: "acme"}}
+	if err := w.r.take(t.Context(), &res); err != nil || !c.over() {
+		t.Error(err)
+	}
+}

@@ -69,9 +69,9 @@ func (r *Registry) invoke(ctx context.Context, ts *toolset, q *request) (tools.T
 // once makes the call under one id. unrun says that there was a record of it, by
 // which it is over and certainly did not run.
 func (r *Registry) once(ctx context.Context, ts *toolset, q *request, c *call) (res tools.ToolResult, unrun bool, err error) {
-	own, err := r.enter(c)
-	if err != nil {
-		return tools.ToolResult{}, false, err
+	own, refusal := r.enter(c)
+	if refusal != nil {
+		return tools.ToolResult{}, false, r.unentered(ctx, c, refusal)
 	}
 	defer r.exit(own)
 	if own == c {
@@ -80,6 +80,22 @@ func (r *Registry) once(ctx context.Context, ts *toolset, q *request, c *call) (
 		res, err = r.rejoin(ctx, own, c)
 	}
 	return res, err != nil && own.foundUnrun(c), err
+}
+
+// unentered is the error of a call for which this process has no room. Where it was
+// made before, it may have run: then another attempt, which is another call, must not
+// follow.
+func (r *Registry) unentered(ctx context.Context, c *call, e *tools.Error) error {
+	if !c.again || !c.recorded {
+		return e
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
+	defer cancel()
+	rec, _, err := r.ledger.read(ctx, c.key)
+	if err != nil || rec != nil && rec.Digest == c.rec.Digest && !rec.unrun(rec.Digest) {
+		e.Delivery = tools.DeliveryUnknown
+	}
+	return e
 }
 
 // anew returns which of the ids of a call is the next one under which it may run, from
@@ -100,11 +116,15 @@ func (r *Registry) anew(ctx context.Context, c *call, n int) int {
 // begun makes a call that nobody in this process waits for yet.
 func (r *Registry) begun(ctx context.Context, ts *toolset, q *request, c *call) (tools.ToolResult, error) {
 	if err := r.reach(ctx, ts, c, q); err != nil {
-		if !r.met(ctx, ts, c) {
-			c.giveUp(err)
-			return tools.ToolResult{}, err
+		met, fault := r.met(ctx, ts, c)
+		if met {
+			return r.await(ctx, c, nil)
 		}
-		return r.await(ctx, c, nil)
+		if fault != nil {
+			err = unread(fault)
+		}
+		c.giveUp(err)
+		return tools.ToolResult{}, err
 	}
 	return r.await(ctx, c, r.send(ts, c))
 }
@@ -112,7 +132,7 @@ func (r *Registry) begun(ctx context.Context, ts *toolset, q *request, c *call) 
 // reach waits until the call can be sent to a worker that has its tool.
 func (r *Registry) reach(ctx context.Context, ts *toolset, c *call, q *request) error {
 	if !ts.isReady() {
-		if r.met(ctx, ts, c) {
+		if met, _ := r.met(ctx, ts, c); met {
 			return errMet
 		}
 		ctx, cancel := context.WithDeadline(ctx, c.deadline)
@@ -130,25 +150,26 @@ var errMet = errors.New("registry: the call was sent before")
 // met reports whether the call is one that a process has recorded before this one
 // could send it. Its answer is then what the record says: also when no worker is
 // up any more, and when the tool is another by now. Where no worker has the call
-// and none is up, it is ended, unless its caller waits for one.
-func (r *Registry) met(ctx context.Context, ts *toolset, c *call) bool {
+// and none is up, it is ended, unless its caller waits for one. The error says that the
+// record cannot be read.
+func (r *Registry) met(ctx context.Context, ts *toolset, c *call) (bool, error) {
 	if !c.again || !c.recorded {
-		return false
+		return false, nil
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), storeTime)
 	defer cancel()
 	if err := c.refresh(ctx, &r.ledger); err != nil && !errors.Is(err, errOtherBody) {
 		r.log.Error("the record of a call cannot be read", "call", c.id, "error", err)
-		return false
+		return false, err
 	}
 	if !c.isMet() {
-		return false
+		return false, nil
 	}
 	c.sending() // so that it is tended like one that was sent here
 	if !c.wait {
 		r.strand(ts)
 	}
-	return true
+	return true, nil
 }
 
 // unready says why a call was not sent.
@@ -231,7 +252,7 @@ func carry(ctx context.Context, m *ToolCallMessage) {
 
 // enter makes the call known, or returns the one of the same id that is. Each
 // enter needs an exit.
-func (r *Registry) enter(c *call) (*call, error) {
+func (r *Registry) enter(c *call) (*call, *tools.Error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
@@ -290,15 +311,23 @@ func (r *Registry) send(ts *toolset, c *call) <-chan error {
 	return sent
 }
 
-// unsent is the error of a call that the stream did not take. When the backend is
-// away there is none: the call stays accepted, and is sent when it is back.
+// unsent is the error of a call that the stream did not take. There is none when the
+// backend is away, as the call stays accepted, and is sent when it is back; nor when it
+// is over, or a worker has it, by what another process sent.
 func (r *Registry) unsent(ctx context.Context, c *call, err error) error {
 	if err == nil || errors.Is(err, stream.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
 		return nil
 	}
 	e := r.untaken(c.toolset, err)
-	if _, err := c.finishUnclaimed(ctx, &r.ledger, failed(c.id, ErrorOf(e))); err != nil {
+	unclaimed, err := c.finishUnclaimed(ctx, &r.ledger, failed(c.id, ErrorOf(e)))
+	switch {
+	case err != nil && c.homeless.Load():
+		return nil // Its caller hears why.
+	case err != nil:
 		r.log.Error("the end of a call cannot be recorded", "toolset", c.toolset, "call", c.id, "error", err)
+		e.Delivery = tools.DeliveryUnknown // It stays accepted, and may be sent again.
+	case !unclaimed:
+		return nil
 	}
 	return e
 }
@@ -357,10 +386,19 @@ func (r *Registry) add(ctx context.Context, ts *toolset, m *ToolCallMessage, c *
 	return err
 }
 
+// unread is the error of a call of which nobody can say whether it was made before.
+func unread(fault error) *tools.Error {
+	return &tools.Error{Code: tools.ErrUnavailable, Class: tools.ErrClassTransient, Retryable: true, Err: fault,
+		Message: "the record of the call cannot be read"}
+}
+
 // unkept is the error of a call whose record could not be made.
 func unkept(fault error) error {
-	if errors.Is(fault, errOtherBody) {
+	switch {
+	case errors.Is(fault, errOtherBody):
 		return conflict()
+	case errors.Is(fault, errUnread):
+		return unread(fault)
 	}
 	e := refuse(tools.ErrClassTransient, fault)
 	e.Code, e.Message = tools.ErrUnavailable, "the call cannot be recorded"
