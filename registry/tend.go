@@ -100,11 +100,15 @@ func (r *Registry) overdue(ctx context.Context, c *call) bool {
 	if time.Since(deadline) < lateness || c.over() {
 		return false
 	}
-	e := &ToolError{Code: CodeExpired, NotDelivered: c.recorded, Message: "its time was over before a worker had it"}
+	var err error
 	if s == stateClaimed {
-		e = &ToolError{Code: CodeOutcomeUnknown, Class: "timeout", OutcomeUnknown: true, Message: "the worker that ran the call gave no answer in time"}
+		err = c.finish(ctx, &r.ledger, failed(c.id, &ToolError{Code: CodeOutcomeUnknown, Class: "timeout", OutcomeUnknown: true,
+			Message: "the worker that ran the call gave no answer in time"}))
+	} else {
+		_, err = c.finishUnclaimed(ctx, &r.ledger, failed(c.id, &ToolError{Code: CodeExpired, NotDelivered: c.recorded,
+			Message: "its time was over before a worker had it"}))
 	}
-	if err := c.finish(ctx, &r.ledger, failed(c.id, e)); err != nil {
+	if err != nil {
 		r.log.Error("the end of a call cannot be recorded", "toolset", c.toolset, "call", c.id, "error", err)
 	}
 	r.discard(c)
@@ -140,7 +144,7 @@ func (r *Registry) takeUp(ctx context.Context) {
 func (r *Registry) look(ctx context.Context, c *call) {
 	err := c.refresh(ctx, &r.ledger)
 	if err == nil && !c.over() {
-		err = c.step(ctx, &r.ledger, func(*record) bool { return true })
+		err = c.step(ctx, &r.ledger, func(rec *record) bool { return rec.State != stateDone })
 	}
 	if err != nil {
 		r.log.Error("the record of a call cannot be kept up", "call", c.id, "error", err)

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/toolcrib/toolcrib/registry/stream"
 	"github.com/toolcrib/toolcrib/store"
@@ -146,5 +147,54 @@ func TestNoRoomForACallThatRuns(t *testing.T) {
 		if !errors.As(err, &e) || e.Code != tools.ErrOverloaded || e.Delivery != test.want {
 			t.Errorf("a call that %s: its caller hears %#v", name, err)
 		}
+	}
+}
+
+// A call whose time is over did not run only if no worker had it, whichever process let
+// it have it.
+func TestOverdueElsewhere(t *testing.T) {
+	for _, runs := range []bool{true, false} {
+		w := newWorld(nil, memory(t))
+		there := accepted("one", "digest")
+		there.rec.Deadline = time.Now().Add(time.Second)
+		there.keep(t.Context(), &w.r.ledger)
+		rec, rev, err := w.r.ledger.read(t.Context(), there.key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := w.r.adopt(there.key, rec, rev)
+		if runs {
+			w.runs(t, there, "w1")
+		}
+		c.rec.Deadline = time.Now().Add(-lateness)
+		w.r.overdue(t.Context(), c)
+		w.r.overdue(t.Context(), c)
+		rec, _, err = w.r.ledger.read(t.Context(), there.key)
+		if err != nil || runs && rec.State == stateDone && rec.unrun("digest") || !runs && !rec.unrun("digest") {
+			t.Errorf("of a call that a worker has (%v), the record says %+v, %v", runs, rec, err)
+		}
+	}
+}
+
+// Whoever looks after a call makes no record of one whose record is gone.
+func TestLookAfterTheRecordIsGone(t *testing.T) {
+	db := memory(t)
+	there := newWorld(nil, db)
+	there.add(t.Context(), "one", "claimed")
+	there.r.known("one").waiters = 1
+	records := &asked{Records: db, see: func() error { return nil }}
+	w := newWorld(nil, records)
+	c, err := w.r.find(t.Context(), "acme", "one")
+	if err != nil {
+		t.Fatal(err)
+	}
+	records.see = func() error {
+		records.see = func() error { return nil }
+		there.taken(t, "one", false, false)
+		return nil
+	}
+	w.r.look(t.Context(), c)
+	if rec, _, err := w.r.ledger.read(t.Context(), c.key); err != nil || rec != nil || !c.over() {
+		t.Errorf("the record is %+v, %v", rec, err)
 	}
 }
