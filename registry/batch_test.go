@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -118,18 +119,24 @@ func (w *world) ends(ctx context.Context) (ends []string) {
 	return ends
 }
 
-// drawn draws claims or results of calls, some of which nobody could read.
+// drawn draws claims or results of calls, some of which nobody could read. A worker has
+// one result of a call.
 func drawn(t *rapid.T, name string, ids []string) (list [][]byte) {
 	pick := func(what string, of ...string) string { return rapid.SampledFrom(of).Draw(t, what) }
-	for i := range rapid.IntRange(1, 12).Draw(t, "messages") {
+	fails := map[string]bool{}
+	for range rapid.IntRange(1, 12).Draw(t, "messages") {
 		id, instance := pick("call", ids...), pick("worker", "w1", "w1", "w2")
 		token := pick("token", "token", "token", "token", "other")
 		var m any = Claim{ToolUseID: id, Instance: instance, Token: token, TenantID: "acme", Release: pick("release", "", "", "", "yes") != "",
 			Toolset: pick("toolset", "math", "math", "math", "other")}
 		if name == MessageResults {
-			res := ToolResultMessage{ToolUseID: id, ResultJSON: json.RawMessage(fmt.Sprint(i)), Receipt: &Receipt{Instance: instance, Token: token, TenantID: "acme"}}
-			if pick("failed", "", "", "yes") != "" {
-				res.ResultJSON, res.Error = nil, &ToolError{Code: CodeExecutionFailed, Message: fmt.Sprint(i)}
+			result := id + " " + instance
+			if _, known := fails[result]; !known {
+				fails[result] = pick("failed", "", "", "yes") != ""
+			}
+			res := ToolResultMessage{ToolUseID: id, ResultJSON: json.RawMessage(strconv.Quote(result)), Receipt: &Receipt{Instance: instance, Token: token, TenantID: "acme"}}
+			if fails[result] {
+				res.ResultJSON, res.Error = nil, &ToolError{Code: CodeExecutionFailed, Message: result}
 			}
 			m = res
 		}
@@ -166,8 +173,8 @@ func TestTogetherAsOneByOne(t *testing.T) {
 		single, joint := newWorld(client, stores[0]), newWorld(client, stores[1])
 		for i := range rapid.IntRange(1, 8).Draw(t, "calls") {
 			past := rapid.SampledFrom(pasts).Draw(t, "past")
-			single.add(ctx, fmt.Sprintf("call-%d-%d", n, i), past)
-			joint.add(ctx, fmt.Sprintf("call-%d-%d", n, i), past)
+			single.add(ctx, fmt.Sprintf("call-%d-%d", n, i), past).waiters = 1 // without whom a call that is over is forgotten
+			joint.add(ctx, fmt.Sprintf("call-%d-%d", n, i), past).waiters = 1
 		}
 		for _, name := range []string{MessageClaims, MessageResults} {
 			list := drawn(t, name, single.ids)
