@@ -49,6 +49,7 @@ type call struct {
 	turnedAway atomic.Int32
 
 	sent     atomic.Int64 // when it was put on the stream, in Unix nanoseconds, or 0
+	seen     atomic.Int64 // when this process last wrote or read its record, in Unix nanoseconds
 	probed   atomic.Bool  // workers were asked for it since then
 	homeless atomic.Bool  // fault is not nil
 
@@ -74,6 +75,7 @@ func newCall(id string, rec record, key store.Key) *call {
 	c := &call{id: id, toolset: rec.Toolset, tool: rec.Tool, deadline: rec.Deadline, message: rec.Message, key: key, rec: rec, done: make(chan struct{}),
 		notes: notes{come: make(chan struct{}, 1)}, heard: make(chan struct{}, 1), refused: make(chan struct{}), rev: store.Absent}
 	c.proof.Store(&rec.Token)
+	c.seen.Store(time.Now().UnixNano())
 	if m := rec.meta(); m != nil {
 		c.callID = m.ToolCallID
 		c.who = identity.Quadruple{Identity: identity.Identity{TenantID: m.TenantID, UserID: m.UserID, SessionID: m.SessionID}, RunID: m.RunID}
@@ -184,6 +186,7 @@ func (c *call) surely(ctx context.Context, l *ledger, change func(rec *record) b
 // settled takes over what was written. The caller holds the lock.
 func (c *call) settled(rec record, rev store.Revision) {
 	c.rec, c.rev = rec, rev
+	c.seen.Store(time.Now().UnixNano())
 	if *c.proof.Load() != rec.Token {
 		c.proof.Store(&rec.Token)
 	}
@@ -305,6 +308,13 @@ func (c *call) foundUnrun(other *call) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.found && c.rec.unrun(other.rec.Digest)
+}
+
+// wasFound reports whether another process made the record of the call.
+func (c *call) wasFound() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.found
 }
 
 // refresh looks whether another process ended the call.
@@ -478,6 +488,10 @@ func (c *call) view() (s state, instance string, deadline time.Time) {
 
 // sentAgo returns how long ago the call was put on the stream.
 func (c *call) sentAgo() time.Duration { return time.Since(time.Unix(0, c.sent.Load())) }
+
+// seenAgo returns how long ago this process wrote or read the record of the call, or
+// began to know of the call.
+func (c *call) seenAgo() time.Duration { return time.Since(time.Unix(0, c.seen.Load())) }
 
 // sending notes that the call is put on the stream now, or is known to be with a
 // worker.

@@ -447,7 +447,7 @@ func (r *Registry) await(ctx context.Context, c *call, sent <-chan error) (tools
 				<-c.done
 				return resultOf(&c.result)
 			}
-			return tools.ToolResult{}, r.abandon(ctx, c)
+			return r.abandon(ctx, c)
 		case <-r.ctx.Done():
 			if !c.waiter.leave() {
 				<-c.done
@@ -459,8 +459,9 @@ func (r *Registry) await(ctx context.Context, c *call, sent <-chan error) (tools
 }
 
 // abandon ends a call whose caller waits no longer. If no worker has it, none
-// will run it, which the caller is told; otherwise the worker is told.
-func (r *Registry) abandon(ctx context.Context, c *call) error {
+// will run it, which the caller is told; otherwise the worker is told, unless the call
+// has its result by now.
+func (r *Registry) abandon(ctx context.Context, c *call) (tools.ToolResult, error) {
 	e := &tools.Error{Err: ctx.Err()}
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		e.Message = "no answer in time; " + r.lastAnswer(c.toolset)
@@ -469,7 +470,7 @@ func (r *Registry) abandon(ctx context.Context, c *call) error {
 	shared := c.waiters > 1
 	r.mu.Unlock()
 	if shared {
-		return e
+		return tools.ToolResult{}, e
 	}
 	if c.recorded {
 		code, why := CodeCancelled, "its caller went away before a worker had it"
@@ -485,10 +486,12 @@ func (r *Registry) abandon(ctx context.Context, c *call) error {
 			if e.Message != "" {
 				e.Message = "no worker took the call in time; " + r.lastAnswer(c.toolset)
 			}
+		case c.over():
+			return resultOf(&c.result)
 		}
 	}
 	r.cancel(ctx, c)
-	return e
+	return tools.ToolResult{}, e
 }
 
 // lastAnswer says when a toolset's workers were last heard of.

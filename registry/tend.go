@@ -43,6 +43,7 @@ func (r *Registry) tend(ctx context.Context) {
 		if r.abandoned(c) || r.overdue(ctx, c) {
 			continue
 		}
+		r.follow(ctx, c)
 		s, instance, _ := c.view()
 		switch {
 		case c.over():
@@ -148,6 +149,21 @@ func (r *Registry) look(ctx context.Context, c *call) {
 	}
 	if err != nil {
 		r.log.Error("the record of a call cannot be kept up", "call", c.id, "error", err)
+	}
+}
+
+// unseen is after how long the record of a call that is open here is read: sooner it
+// would have been due, if it were open.
+const unseen = lookAfter + 2*tendEvery
+
+// follow notices when another process ended the call, of which nobody tells this one.
+// Where the call is under way through the other one it is looked for each time.
+func (r *Registry) follow(ctx context.Context, c *call) {
+	if c.over() || c.seenAgo() < unseen && !c.wasFound() {
+		return
+	}
+	if err := c.refresh(ctx, &r.ledger); err != nil && ctx.Err() == nil {
+		r.log.Error("the record of a call cannot be read", "call", c.id, "error", err)
 	}
 }
 
