@@ -102,7 +102,7 @@ func (r *Registry) joinClaim(b *batch, message []byte) {
 		return
 	}
 	b.join(c, func(rec *record) bool {
-		_, _, given := rec.give(&by)
+		_, _, given := c.give(rec, &by)
 		return given
 	})
 }

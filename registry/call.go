@@ -42,6 +42,8 @@ type call struct {
 	// removing says that whoever waits has the result, and that the record is being removed.
 	removing atomic.Bool
 	waiter   waiter // of a call that nobody else can ask for
+	// released are the last tries by which workers gave the call back here.
+	released map[string]int
 	// refused is closed when there is a fault.
 	refused chan struct{}
 
@@ -387,7 +389,7 @@ func (c *call) finishLost(ctx context.Context, l *ledger, instance string, res *
 // another.
 func (c *call) claim(ctx context.Context, l *ledger, by *Claim) (v Verdict, held string, err error) {
 	err = c.surely(ctx, l, func(rec *record) (given bool) {
-		v, held, given = rec.give(by)
+		v, held, given = c.give(rec, by)
 		return given
 	})
 	if err != nil {
@@ -400,9 +402,10 @@ func (c *call) claim(ctx context.Context, l *ledger, by *Claim) (v Verdict, held
 // knew of the call, the stream alone has its message from now on.
 func (c *call) unclaim(ctx context.Context, l *ledger, by *Claim) error {
 	return c.surely(ctx, l, func(rec *record) bool {
-		mine := rec.State == stateClaimed && rec.Instance == by.Instance && rec.Token == by.Token
+		c.gaveBack(rec, by)
+		mine := rec.State == stateClaimed && rec.Instance == by.Instance && rec.Token == by.Token && rec.Try == by.Try
 		if mine {
-			rec.State, rec.Instance, rec.Claimed = stateAccepted, "", time.Time{}
+			rec.State, rec.Instance, rec.Try, rec.Claimed = stateAccepted, "", 0, time.Time{}
 			if c.message != nil {
 				rec.Message, rec.Meta = c.message, nil
 			}
@@ -411,13 +414,34 @@ func (c *call) unclaim(ctx context.Context, l *ledger, by *Claim) error {
 	})
 }
 
-// give makes the call the worker's if no worker has it, and reports whether that
-// was so.
+// gaveBack remembers that the worker will not run the call by this try. The caller holds
+// the lock.
+func (c *call) gaveBack(rec *record, by *Claim) {
+	if by.Try == 0 || rec.Token != by.Token || rec.State == stateDone {
+		return
+	}
+	if c.released == nil {
+		c.released = map[string]int{}
+	}
+	c.released[by.Instance] = max(c.released[by.Instance], by.Try)
+}
+
+// give is record.give, but for a claim that comes after its own release. The caller
+// holds the lock.
+func (c *call) give(rec *record, by *Claim) (v Verdict, held string, given bool) {
+	if by.Try != 0 && by.Try <= c.released[by.Instance] {
+		return VerdictOver, "", false
+	}
+	return rec.give(by)
+}
+
+// give makes the call the worker's if no worker has it, or the same one by an earlier
+// try, and reports whether that was so.
 func (r *record) give(by *Claim) (v Verdict, held string, given bool) {
 	v, held = r.verdict(by)
-	given = v == VerdictRun && r.State == stateAccepted
+	given = v == VerdictRun && (r.State == stateAccepted || r.Try != by.Try)
 	if given {
-		r.State, r.Instance, r.Claimed, r.Message, r.Meta = stateClaimed, by.Instance, time.Now(), nil, r.meta()
+		r.State, r.Instance, r.Try, r.Claimed, r.Message, r.Meta = stateClaimed, by.Instance, by.Try, time.Now(), nil, r.meta()
 	}
 	return v, held, given
 }
@@ -459,7 +483,7 @@ func (r *record) end(res *ToolResultMessage, by *Receipt) (ended, foreign bool) 
 // call once.
 func (r *record) verdict(by *Claim) (v Verdict, held string) {
 	switch {
-	case r.Token != by.Token || r.State == stateDone || !time.Now().Before(r.Deadline):
+	case r.Token != by.Token || r.State == stateDone || !time.Now().Before(r.Deadline), r.State == stateClaimed && r.Instance == by.Instance && by.Try < r.Try:
 		return VerdictOver, ""
 	case r.State == stateAccepted, r.Instance == by.Instance:
 		return VerdictRun, ""

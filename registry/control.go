@@ -121,7 +121,11 @@ type Claim struct {
 	Instance  string `json:"instance"`
 	Token     string `json:"token"`
 	TenantID  string `json:"tenant_id,omitzero"`
-	// Release gives the call back: the worker has not run it, and will not.
+	// Try is greater for each time that the worker took the call from its stream, and
+	// the same for the Release of that time, so that claims which arrive late count for
+	// nothing. 0 is a worker that does not say.
+	Try int `json:"try,omitzero"`
+	// Release gives the call back: the worker has not run it, and will not by this try.
 	Release bool `json:"release,omitzero"`
 }
 

@@ -48,8 +48,9 @@ type record struct {
 	Message *ToolCallMessage `json:"message,omitzero"`
 	// Meta is that of the message once a worker has the call.
 	Meta *ToolCallMeta `json:"meta,omitzero"`
-	// Instance is the worker that claimed it, and Claimed when.
+	// Instance is the worker that claimed it, Try is that of its claim, and Claimed when.
 	Instance string    `json:"instance,omitzero"`
+	Try      int       `json:"try,omitzero"`
 	Claimed  time.Time `json:"claimed,omitzero"`
 	// Result is there once the call is done.
 	Result   *ToolResultMessage `json:"result,omitzero"`

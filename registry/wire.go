@@ -98,7 +98,7 @@ func has[T any](fields int) bool { return reflect.TypeFor[T]().NumField() == fie
 // quickEncode encodes what most messages are, and reports false for others.
 func quickEncode(message any) ([]byte, bool) {
 	w := writer{odd: !has[ToolCallMessage](15) || !has[ToolCallMeta](10) || !has[Route](5) || !has[Asks](6) || !has[ToolResultMessage](11) ||
-		!has[Receipt](4) || !has[record](14) || !has[Claim](6)}
+		!has[Receipt](4) || !has[record](15) || !has[Claim](7)}
 	switch m := message.(type) {
 	case *ToolCallMessage:
 		w.b = make([]byte, 0, room+len(m.Payload))
@@ -223,6 +223,7 @@ func (w *writer) record(r *record) {
 	}
 	w.meta(r.Meta)
 	w.text("instance", r.Instance)
+	w.number("try", r.Try)
 	w.instant("claimed", r.Claimed)
 	if r.Result != nil {
 		w.key("result")
@@ -239,6 +240,7 @@ func (w *writer) claim(c *Claim) {
 	w.always("instance", c.Instance)
 	w.always("token", c.Token)
 	w.text("tenant_id", c.TenantID)
+	w.number("try", c.Try)
 	w.flag("release", c.Release)
 	w.close()
 }

@@ -30,8 +30,8 @@ func messages() []any {
 	return []any{call, &ToolCallMessage{}, &ToolCallMessage{Type: TypePing, PingID: "p", Meta: &ToolCallMeta{}, Route: &Route{}},
 		&ToolCallMessage{ToolUseID: "\xff"}, &ToolCallMessage{Payload: json.RawMessage(`{"a":1,"a":2}`)}, &ToolCallMessage{Payload: json.RawMessage(`{`)},
 		result, failure, rich, ToolResultMessage{}, ToolResultMessage{ResultJSON: json.RawMessage(``)}, ToolResultMessage{Receipt: &Receipt{}},
-		Claim{ToolUseID: "a", Toolset: "b", Instance: "c", Token: "d", TenantID: "e", Release: true}, Claim{},
-		&record{Version: 1, State: stateClaimed, Toolset: "a", Tool: "b", Digest: "c", Token: "d", Accepted: at, Deadline: at, Message: call, Instance: "e", Claimed: at},
+		Claim{ToolUseID: "a", Toolset: "b", Instance: "c", Token: "d", TenantID: "e", Try: 3, Release: true}, Claim{},
+		&record{Version: 1, State: stateClaimed, Toolset: "a", Tool: "b", Digest: "c", Token: "d", Accepted: at, Deadline: at, Message: call, Instance: "e", Try: 3, Claimed: at},
 		&record{State: stateDone, Result: &result, Finished: at}, &record{State: stateDone, Result: &failure}, &record{}}
 }
 

@@ -291,8 +291,10 @@ func (r *reader) claim(c *Claim, key []byte) int {
 		return r.text(&c.Token, 3)
 	case "tenant_id":
 		return r.text(&c.TenantID, 4)
+	case "try":
+		return r.number(&c.Try, 5)
 	case "release":
-		return r.flag(&c.Release, 5)
+		return r.flag(&c.Release, 6)
 	}
 	return unknown
 }

@@ -14,7 +14,10 @@ import (
 // registry says. heard says that a registry did.
 func (w *worker) claim(j *job) (mine, heard bool) {
 	m := &j.msg
-	verdict, err := w.askClaim(j.ctx, m, false)
+	verdict, err := w.askClaim(j.ctx, j, false)
+	if verdict != registry.VerdictRun && w.isDeaf(m.Route.Inbox) {
+		w.tasks.Go(func() { w.takeBack(j) })
+	}
 	switch {
 	case err != nil:
 		w.log.Warn("a call cannot be claimed now and goes back", "call", m.ToolUseID, "error", err)
@@ -33,25 +36,38 @@ func (w *worker) claim(j *job) (mine, heard bool) {
 
 // unclaim gives a call back that this worker may have claimed, and has not run.
 func (w *worker) unclaim(j *job, delay time.Duration) {
-	if _, err := w.askClaim(w.work, &j.msg, true); err != nil {
+	if _, err := w.askClaim(w.work, j, true); err != nil {
 		w.log.Warn("the registry cannot be told that a call goes back", "call", j.msg.ToolUseID, "error", err)
 	}
 	w.release(j, delay)
 }
 
+// takeBack tells a process that hangs not to heed a claim which it reads when it goes on:
+// it would take the call for one that runs here.
+func (w *worker) takeBack(j *job) {
+	payload, err := w.encodeClaim(j, true)
+	if err == nil {
+		_, err = w.askWithin(w.work, deafTime, j.msg.Route.Inbox, stream.Message{Name: registry.MessageClaim, Payload: payload})
+	}
+	if err != nil {
+		w.log.Debug("a registry does not hear that a claim was taken back", "call", j.msg.ToolUseID, "error", err)
+	}
+}
+
 // askClaim asks for a call, or gives it back.
-func (w *worker) askClaim(ctx context.Context, m *registry.ToolCallMessage, release bool) (registry.Verdict, error) {
-	payload, err := w.encodeClaim(m, release)
+func (w *worker) askClaim(ctx context.Context, j *job, release bool) (registry.Verdict, error) {
+	payload, err := w.encodeClaim(j, release)
 	if err != nil {
 		return registry.VerdictRetry, err
 	}
-	answer, err := w.request(ctx, m.Route, stream.Message{Name: registry.MessageClaim, Payload: payload}, string(registry.VerdictRetry))
+	answer, err := w.request(ctx, j.msg.Route, stream.Message{Name: registry.MessageClaim, Payload: payload}, string(registry.VerdictRetry))
 	return registry.Verdict(answer.Name), err
 }
 
-func (w *worker) encodeClaim(m *registry.ToolCallMessage, release bool) ([]byte, error) {
+func (w *worker) encodeClaim(j *job, release bool) ([]byte, error) {
+	m := &j.msg
 	return registry.Encode(registry.Claim{ToolUseID: m.ToolUseID, Toolset: w.toolset, Instance: w.instance, Token: m.Route.Token,
-		TenantID: tenant(m), Release: release})
+		TenantID: tenant(m), Try: j.try, Release: release})
 }
 
 func tenant(m *registry.ToolCallMessage) string {

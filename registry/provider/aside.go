@@ -147,7 +147,7 @@ func (w *worker) isClaimed(j *job) bool {
 
 // startClaim has a claim made.
 func (w *worker) startClaim(c *claiming) {
-	payload, err := w.encodeClaim(&c.job.msg, false)
+	payload, err := w.encodeClaim(c.job, false)
 	if err != nil { // alone says so
 		w.tasks.Go(func() { w.alone(&question{job: c.job, claim: c}) })
 		return

@@ -61,6 +61,7 @@ type worker struct {
 	silence  atomic.Int64  // after how long without a ping to announce again
 	draining atomic.Bool
 	running  atomic.Int64
+	jobs     atomic.Int64 // how many there were
 	pace     atomic.Int64 // how long a call takes, smoothed, in nanoseconds
 	served   atomic.Uint64
 	failed   atomic.Uint64

@@ -28,6 +28,7 @@ type job struct {
 	clock  clock // of a call whose caller can be asked; others have their deadline in ctx
 	// claimed says that a registry gave the call to this worker.
 	claimed bool
+	try     int // counts the jobs of the worker
 
 	mu     sync.Mutex
 	leases []stream.Event // the event, once more for each time that it was delivered again
@@ -143,7 +144,7 @@ func keyOf(m *registry.ToolCallMessage) string {
 func tokenKey(id, token string) string { return id + "\x00" + token }
 
 func (w *worker) newJob(e stream.Event, m registry.ToolCallMessage) *job {
-	j := &job{msg: m, key: keyOf(&m), leases: []stream.Event{e}}
+	j := &job{msg: m, key: keyOf(&m), try: int(w.jobs.Add(1)), leases: []stream.Event{e}}
 	ctx := w.work
 	switch {
 	case m.Deadline.IsZero():
