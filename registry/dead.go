@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/toolcrib/toolcrib/registry/stream"
 	"github.com/toolcrib/toolcrib/store"
@@ -24,8 +25,13 @@ type DeadLetter struct {
 	ID string `json:"id"`
 	// Kept is when it came there.
 	Kept time.Time `json:"kept"`
-	// Reason says to a person why it was not served, as far as the message shows that.
+	// Reason says to a person why it was not served: what the worker said that gave it
+	// up, or else what the message shows.
 	Reason string `json:"reason"`
+	// Deliveries is how many times it was given to workers, and Instance the worker
+	// that gave it up. They are 0 and empty where no worker said so.
+	Deliveries int    `json:"deliveries,omitempty"`
+	Instance   string `json:"instance,omitempty"`
 	// Bytes is the size of the message.
 	Bytes int `json:"bytes"`
 	// ToolUseID and what follows are the message's own, where it could be read.
@@ -37,6 +43,67 @@ type DeadLetter struct {
 	RunID      string `json:"run_id,omitempty"`
 	TurnID     string `json:"turn_id,omitempty"`
 	ToolCallID string `json:"tool_call_id,omitempty"`
+}
+
+// DeadNote is what a worker keeps beside a message that it gives up. Whoever may add
+// to a toolset's stream of dead letters can write one.
+type DeadNote struct {
+	// Reason says to a person why.
+	Reason string `json:"reason"`
+	// Deliveries is how many times the message was given to workers.
+	Deliveries int `json:"deliveries,omitzero"`
+	// Instance is the worker.
+	Instance string `json:"instance,omitzero"`
+}
+
+// maxDeadReason bounds the reason of a dead letter, in bytes.
+const maxDeadReason = 512
+
+// KeepDead adds a message that no worker could serve to the stream of a toolset's dead
+// letters, as it is, with a note beside it where the backend takes notes. A reason is cut after
+// 512 bytes.
+func KeepDead(ctx context.Context, client stream.Client, toolset, name string, payload []byte, note DeadNote) error {
+	s, err := client.Stream(ctx, DeadStream(toolset), nil) // its bound is the gateway's to set
+	if err != nil {
+		return err
+	}
+	text, err := note.encode()
+	if a, ok := s.(stream.Annotator); ok && err == nil && stream.CheckNote(text) == nil {
+		_, err = a.AddNoted(ctx, name, payload, text)
+		return err
+	}
+	_, err = s.Add(ctx, name, payload)
+	return err
+}
+
+func (n DeadNote) encode() (string, error) {
+	n.Reason, n.Instance = line(n.Reason, maxDeadReason), line(n.Instance, MaxIDBytes)
+	text, err := Encode(n)
+	return string(text), err
+}
+
+// decodeDeadNote reads a note, and cuts what somebody else than a worker may have
+// written at any length. ok is false where there is none.
+func decodeDeadNote(text string) (n DeadNote, ok bool) {
+	if text == "" || decode([]byte(text), &n) != nil {
+		return DeadNote{}, false
+	}
+	n.Reason, n.Instance, n.Deliveries = line(n.Reason, maxDeadReason), line(n.Instance, MaxIDBytes), max(n.Deliveries, 0)
+	return n, n.Reason != ""
+}
+
+// line makes a text a line of at most so many bytes, without control characters.
+func line(text string, most int) string {
+	text = strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, ""))
+	if len(text) > most {
+		text = strings.ToValidUTF8(text[:most-len("…")], "") + "…"
+	}
+	return strings.TrimSpace(text)
 }
 
 // DeadLetterPage is a part of the dead letters.
@@ -143,6 +210,9 @@ func deadLetter(toolset string, e *stream.Kept) DeadLetter {
 	m, err := DecodeCall(e.Payload)
 	if err != nil {
 		d.Reason = "it cannot be served: " + strings.TrimPrefix(err.Error(), ErrInvalid.Error()+": ")
+	}
+	if n, ok := decodeDeadNote(e.Note); ok {
+		d.Reason, d.Deliveries, d.Instance = n.Reason, n.Deliveries, n.Instance
 	}
 	d.ToolUseID, d.Tool = brief(m.ToolUseID), brief(m.Tool)
 	if m.Meta != nil {

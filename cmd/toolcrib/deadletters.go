@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"text/tabwriter"
 	"time"
 
@@ -64,10 +65,10 @@ func (a *app) deadLetters(s *session, o *output, req api.DeadLettersRequest, lim
 		return nil
 	}
 	w := tabwriter.NewWriter(a.out, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "TOOLSET\tKEPT\tTOOL\tTENANT\tRUN\tCALL\tBYTES\tREASON")
+	fmt.Fprintln(w, "TOOLSET\tKEPT\tTOOL\tTENANT\tRUN\tCALL\tBYTES\tDELIVERED\tREASON")
 	for _, d := range found.Letters {
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\n", d.Toolset, d.Kept.Local().Format(time.DateTime), cell(d.Tool), cell(d.TenantID), cell(d.RunID),
-			cell(d.ToolUseID), d.Bytes, firstLine(d.Reason, errorWidth))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", d.Toolset, d.Kept.Local().Format(time.DateTime), cell(d.Tool), cell(d.TenantID), cell(d.RunID),
+			cell(d.ToolUseID), d.Bytes, timesText(d.Deliveries), firstLine(d.Reason, errorWidth))
 	}
 	if err := w.Flush(); err != nil {
 		return err
@@ -76,4 +77,12 @@ func (a *app) deadLetters(s *session, o *output, req api.DeadLettersRequest, lim
 		fmt.Fprintln(a.errOut, "toolcrib: there are more; see --limit")
 	}
 	return nil
+}
+
+// timesText is a count that may not be known.
+func timesText(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return strconv.Itoa(n)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/toolcrib/toolcrib/registry"
@@ -189,7 +190,7 @@ func (w *worker) handIn(j *job, payload []byte) {
 			j.cancel()
 			return // the call goes back when its lease ends
 		}
-		w.keepDead(j.leases[0])
+		w.keepDead(j.leases[0], "its answer could not be delivered: "+err.Error())
 	}
 	w.settle(j)
 }
@@ -294,7 +295,8 @@ func (w *worker) settle(jobs ...*job) {
 // that can be read.
 func (w *worker) poison(e stream.Event, m registry.ToolCallMessage, fault error) {
 	w.log.Error("a message on the request stream cannot be served", "event", e.ID, "error", fault)
-	w.bury(e, m, &registry.ToolError{Code: registry.CodeInvalidMessage, Class: "permanent", NotDelivered: true, Message: fault.Error()})
+	w.keepDead(e, "it cannot be served: "+strings.TrimPrefix(fault.Error(), registry.ErrInvalid.Error()+": "))
+	w.tellDead(e, m, &registry.ToolError{Code: registry.CodeInvalidMessage, Class: "permanent", NotDelivered: true, Message: fault.Error()})
 	ctx, cancel := w.brief()
 	defer cancel()
 	if err := e.Ack(ctx); err != nil {
@@ -308,15 +310,16 @@ func (w *worker) dead(_ context.Context, e stream.Event) error {
 	if err == nil && m.Type == registry.TypePing {
 		return nil
 	}
+	e.Deliveries-- // the last was that to be given up
 	w.log.Error("a call is given up", "call", m.ToolUseID, "tool", m.Tool, "deliveries", e.Deliveries)
-	w.bury(e, m, &registry.ToolError{Code: registry.CodeDeadLetter, Class: "permanent",
+	w.keepDead(e, fmt.Sprintf("it was given to workers %d times, and none answered it", e.Deliveries))
+	w.tellDead(e, m, &registry.ToolError{Code: registry.CodeDeadLetter, Class: "permanent",
 		Message: fmt.Sprintf("the call was given to workers %d times, and none answered it", e.Deliveries)})
 	return nil
 }
 
-// bury keeps an event on the toolset's stream of dead letters and answers it.
-func (w *worker) bury(e stream.Event, m registry.ToolCallMessage, why *registry.ToolError) {
-	w.keepDead(e)
+// tellDead answers an event that is given up.
+func (w *worker) tellDead(e stream.Event, m registry.ToolCallMessage, why *registry.ToolError) {
 	if m.ToolUseID == "" || len(m.ToolUseID) > registry.MaxToolUseIDBytes || m.Type == registry.TypePing {
 		return
 	}
@@ -327,15 +330,13 @@ func (w *worker) bury(e stream.Event, m registry.ToolCallMessage, why *registry.
 	}
 }
 
-// keepDead puts an event on the toolset's stream of dead letters.
-func (w *worker) keepDead(e stream.Event) {
+// keepDead puts an event on the toolset's stream of dead letters, with why it is given
+// up.
+func (w *worker) keepDead(e stream.Event, why string) {
 	ctx, cancel := w.brief()
 	defer cancel()
-	s, err := w.client.Stream(ctx, registry.DeadStream(w.toolset), nil) // its bound is the gateway's to set
-	if err == nil {
-		_, err = s.Add(ctx, e.Name, e.Payload)
-	}
-	if err != nil {
+	note := registry.DeadNote{Reason: why, Deliveries: e.Deliveries, Instance: w.instance}
+	if err := registry.KeepDead(ctx, w.client, w.toolset, e.Name, e.Payload, note); err != nil {
 		w.log.Error("a dead letter cannot be kept", "event", e.ID, "error", err)
 	}
 }

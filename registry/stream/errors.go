@@ -3,6 +3,8 @@ package stream
 import (
 	"errors"
 	"fmt"
+	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -55,6 +57,23 @@ var (
 // MaxNameBytes is the length of the longest name of a stream, sink, event or
 // subject.
 const MaxNameBytes = 200
+
+// MaxNoteBytes is the length of the longest note beside an event.
+const MaxNoteBytes = 2048
+
+// CheckNote returns ErrInvalid for a note that is not a line of UTF-8 of up to
+// MaxNoteBytes, without control characters and without space at its ends.
+func CheckNote(note string) error {
+	switch {
+	case len(note) > MaxNoteBytes:
+		return fmt.Errorf("%w: the note has %d bytes, and at most %d are allowed", ErrInvalid, len(note), MaxNoteBytes)
+	case !utf8.ValidString(note) || strings.ContainsFunc(note, unicode.IsControl):
+		return fmt.Errorf("%w: the note is no line of UTF-8 without control characters", ErrInvalid)
+	case strings.TrimSpace(note) != note:
+		return fmt.Errorf("%w: the note begins or ends with space", ErrInvalid)
+	}
+	return nil
+}
 
 // CheckName returns ErrInvalid for a name that no backend takes. What names
 // says in the error what kind of name it is, as "stream".

@@ -88,6 +88,17 @@ type Kept struct {
 	Name    string
 	Payload []byte
 	Added   time.Time // by the backend's clock
+	// Note is what AddNoted of [Annotator] put beside the payload, or empty. One that
+	// AddNoted would refuse, which another program wrote, is empty too.
+	Note string
+}
+
+// Annotator is a [Stream] that keeps a note beside the payload of an event, for who
+// looks at it with Browse; workers do not get it. The streams of this module are.
+type Annotator interface {
+	// AddNoted is Add with a note, which is as CheckNote demands, and does not count
+	// for MaxPayload.
+	AddNoted(ctx context.Context, event string, payload []byte, note string) (id string, err error)
 }
 
 // Size counts the events of a stream.

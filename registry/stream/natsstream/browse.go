@@ -7,12 +7,34 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/toolcrib/toolcrib/registry/stream"
 )
 
-var _ stream.Browser = (*queue)(nil)
+var (
+	_ stream.Browser   = (*queue)(nil)
+	_ stream.Annotator = (*queue)(nil)
+)
+
+// noteHeader holds the note beside an event.
+const noteHeader = "Toolcrib-Note"
+
+// AddNoted implements [stream.Annotator].
+func (q *queue) AddNoted(ctx context.Context, event string, payload []byte, note string) (string, error) {
+	if err := q.client.checkSend("event", event, payload); err != nil {
+		return "", err
+	}
+	if err := stream.CheckNote(note); err != nil {
+		return "", err
+	}
+	msg := &nats.Msg{Subject: q.subject + Token(event), Data: payload}
+	if note != "" { // For which headroom is enough.
+		msg.Header = nats.Header{noteHeader: {note}}
+	}
+	return q.publish(ctx, msg)
+}
 
 // Browse implements [stream.Browser].
 func (q *queue) Browse(ctx context.Context, after string, limit int) ([]stream.Kept, error) {
@@ -58,7 +80,11 @@ func (q *queue) next(ctx context.Context, after uint64) (*stream.Kept, uint64, e
 	if err != nil {
 		return nil, after, q.client.refused(err)
 	}
-	return &stream.Kept{ID: strconv.FormatUint(m.Sequence, 10), Name: eventName(m.Subject), Payload: m.Data, Added: m.Time}, m.Sequence, nil
+	kept := &stream.Kept{ID: strconv.FormatUint(m.Sequence, 10), Name: eventName(m.Subject), Payload: m.Data, Added: m.Time}
+	if note := m.Header.Get(noteHeader); stream.CheckNote(note) == nil {
+		kept.Note = note
+	}
+	return kept, m.Sequence, nil
 }
 
 // eventName reads the name of an event from its subject.

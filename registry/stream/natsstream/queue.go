@@ -184,9 +184,16 @@ func (q *queue) Add(ctx context.Context, event string, payload []byte) (string, 
 	if err := q.client.checkSend("event", event, payload); err != nil {
 		return "", err
 	}
-	msg := &nats.Msg{Subject: q.subject + Token(event), Data: payload}
+	return q.publish(ctx, &nats.Msg{Subject: q.subject + Token(event), Data: payload})
+}
+
+// publish adds an event that is ready but for how long it lives.
+func (q *queue) publish(ctx context.Context, msg *nats.Msg) (string, error) {
 	if q.isShort() {
-		msg.Header = nats.Header{"Nats-TTL": {ttlSeconds(q.opts.TTL)}}
+		if msg.Header == nil {
+			msg.Header = nats.Header{}
+		}
+		msg.Header.Set("Nats-TTL", ttlSeconds(q.opts.TTL))
 	}
 	for wait := retryFirst; ; wait = min(2*wait, retryMost) {
 		id, err := q.add(ctx, msg)

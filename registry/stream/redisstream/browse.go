@@ -9,7 +9,10 @@ import (
 	"github.com/toolcrib/toolcrib/registry/stream"
 )
 
-var _ stream.Browser = (*queue)(nil)
+var (
+	_ stream.Browser   = (*queue)(nil)
+	_ stream.Annotator = (*queue)(nil)
+)
 
 // Browse implements [stream.Browser].
 func (q *queue) Browse(ctx context.Context, after string, limit int) ([]stream.Kept, error) {
@@ -38,8 +41,11 @@ func (q *queue) Browse(ctx context.Context, after string, limit int) ([]stream.K
 			continue
 		}
 		id, _ := entry[0].(string)
-		name, payload := fieldsOf(entry[1])
-		list = append(list, stream.Kept{ID: id, Name: name, Payload: []byte(payload), Added: added(id)})
+		name, payload, note := fieldsOf(entry[1])
+		if stream.CheckNote(note) != nil {
+			note = ""
+		}
+		list = append(list, stream.Kept{ID: id, Name: name, Payload: []byte(payload), Added: added(id), Note: note})
 	}
 	return list, nil
 }
@@ -55,8 +61,8 @@ func isEntryID(text string) bool {
 	return true
 }
 
-// fieldsOf returns the name and the payload of an entry.
-func fieldsOf(value any) (name, payload string) {
+// fieldsOf returns the name and the payload of an entry, and the note beside it.
+func fieldsOf(value any) (name, payload, note string) {
 	fields := texts(value)
 	for i := 0; i+1 < len(fields); i += 2 {
 		switch fields[i] {
@@ -64,7 +70,9 @@ func fieldsOf(value any) (name, payload string) {
 			name = fields[i+1]
 		case payloadField:
 			payload = fields[i+1]
+		case noteField:
+			note = fields[i+1]
 		}
 	}
-	return name, payload
+	return name, payload, note
 }

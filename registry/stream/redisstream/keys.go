@@ -11,9 +11,11 @@ const (
 	// streamPrefix begins the key of every stream, as Pulse names them.
 	streamPrefix = "pulse:stream:"
 
-	// nameField and payloadField are the fields of an entry.
+	// nameField and payloadField are the fields of an entry, and noteField one of those
+	// that have a note.
 	nameField    = "n"
 	payloadField = "p"
+	noteField    = "note"
 )
 
 // keys are those of one stream. Redis Cluster keeps them in one place, because the braces hold what the key of the

@@ -122,8 +122,8 @@ local function reclaim(key)
 end
 `
 
-// addScript adds an entry where there is room. ARGV: the event's name, its payload, the ms after which it vanishes or 0, and
-// how many events a stream holds for which Redis has no bound. It returns the entry's ID, or how many events there are
+// addScript adds an entry where there is room. ARGV: the event's name, its payload, the ms after which it vanishes or 0, how
+// many events a stream holds for which Redis has no bound, and the note beside the payload or nothing. It returns the entry's ID, or how many events there are
 // when there is no room.
 const addScript = `
 local ttl, most = tonumber(ARGV[3]), tonumber(ARGV[4])
@@ -141,7 +141,12 @@ else
   end
 end
 if held >= most then return held end
-local id = redis.call('XADD', KEYS[1], '*', 'n', ARGV[1], 'p', ARGV[2])
+local id
+if ARGV[5] ~= '' then
+  id = redis.call('XADD', KEYS[1], '*', 'n', ARGV[1], 'p', ARGV[2], 'note', ARGV[5])
+else
+  id = redis.call('XADD', KEYS[1], '*', 'n', ARGV[1], 'p', ARGV[2])
+end
 if ttl > 0 then
   redis.call('HSET', KEYS[2], 'ttl', ttl)
   redis.call('PEXPIRE', KEYS[1], ttl)

@@ -68,10 +68,18 @@ func (q *queue) send(ctx context.Context, c *command) (any, error) {
 
 // Add implements [stream.Stream].
 func (q *queue) Add(ctx context.Context, event string, payload []byte) (string, error) {
+	return q.AddNoted(ctx, event, payload, "")
+}
+
+// AddNoted implements [stream.Annotator].
+func (q *queue) AddNoted(ctx context.Context, event string, payload []byte, note string) (string, error) {
 	if err := q.client.checkSend("event", event, payload); err != nil {
 		return "", err
 	}
-	value, err := q.run(ctx, q.client.scripts.add, event, payload, q.ttl.Milliseconds(), q.most)
+	if err := stream.CheckNote(note); err != nil {
+		return "", err
+	}
+	value, err := q.run(ctx, q.client.scripts.add, event, payload, q.ttl.Milliseconds(), q.most, note)
 	if outOfMemory(err) {
 		return "", fmt.Errorf("%w: Redis has no memory left", stream.ErrNoRoom)
 	}

@@ -119,7 +119,7 @@ func (s *sink) parse(value any, dead *[]*lease) []*lease {
 			continue
 		}
 		id, _ := entry[0].(string)
-		name, payload := fieldsOf(entry[2])
+		name, payload, _ := fieldsOf(entry[2])
 		l := s.newLease(id, name, payload, count(entry, 1))
 		if count(entry, 3) > 0 && dead != nil {
 			*dead = append(*dead, l)

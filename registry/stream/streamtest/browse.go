@@ -3,6 +3,7 @@ package streamtest
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -89,5 +90,56 @@ func testBrowseShort(t *testing.T, f *fixture) {
 	b := browser(t, last)
 	if list, err := b.Browse(within(t, wait), "", 10); err != nil || len(list) != 2 || string(list[1].Payload) != "1" {
 		t.Errorf("there are %+v, %v", list, err)
+	}
+}
+
+// testNote keeps notes beside events, whose payloads stay as they are.
+func testNote(t *testing.T, f *fixture) {
+	s := f.open(t, f.client, nil)
+	a, ok := s.(stream.Annotator)
+	if !ok {
+		t.Fatal("the streams of this backend take no notes")
+	}
+	notes := []string{`{"why":"it says \"no\": ä, 100%"}`, "", strings.Repeat("n", stream.MaxNoteBytes)}
+	for _, note := range notes {
+		if _, err := a.AddNoted(within(t, wait), "call", []byte{0, '\n', 255}, note); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := browser(t, s).Browse(within(t, wait), "", 10)
+	if err != nil || len(list) != len(notes) {
+		t.Fatalf("there are %+v, %v", list, err)
+	}
+	for i, e := range list {
+		if e.Note != notes[i] || e.Name != "call" || string(e.Payload) != "\x00\n\xff" {
+			t.Errorf("event %d is %+v, want the note %.40q", i, e, notes[i])
+		}
+	}
+	for _, note := range []string{"two\nlines", " space", "escape\x1b", "\xff", strings.Repeat("n", stream.MaxNoteBytes+1)} {
+		if _, err := a.AddNoted(within(t, wait), "call", nil, note); !errors.Is(err, stream.ErrInvalid) {
+			t.Errorf("with the note %.20q: %v", note, err)
+		}
+	}
+	k := sink(t, s, nil)
+	for range list {
+		e := receive(t, k)
+		if string(e.Payload) != "\x00\n\xff" {
+			t.Errorf("a worker gets %q", e.Payload)
+		}
+		ack(t, e)
+	}
+	large := make([]byte, f.client.MaxPayload())
+	if _, err := a.AddNoted(within(t, wait), "call", large, notes[len(notes)-1]); err != nil {
+		t.Errorf("with the largest payload: %v", err)
+	}
+	short, err := f.client.Stream(within(t, wait), f.name+"short", &stream.Options{TTL: wait})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := short.(stream.Annotator).AddNoted(within(t, wait), "call", nil, "note"); err != nil {
+		t.Fatal(err)
+	}
+	if list, err := browser(t, short).Browse(within(t, wait), "", 10); err != nil || len(list) != 1 || list[0].Note != "note" {
+		t.Errorf("in a short-lived stream there are %+v, %v", list, err)
 	}
 }

@@ -84,6 +84,7 @@ func Run(t *testing.T, start func(t *testing.T) *Backend) {
 		{"bounds are kept or set", testBounds},
 		{"events can be looked at", testBrowse},
 		{"events of a short-lived stream can be looked at", testBrowseShort},
+		{"a note stays beside its event", testNote},
 		{"a destroyed stream is empty", testDestroy},
 		{"a short-lived stream passes events on", testShortLived},
 		{"events of a short-lived stream vanish", testExpiry},
