@@ -79,7 +79,7 @@ var imports = map[string][]string{
 	"gateway":                  with(ground, "internal/expr", "internal/yamldoc", "exec", "skill", "tools/flow", "tools/flow/runs", "view", "artifacts", "store", "store/sqlstore", "set", "internal/httpbody", "internal/mcpwire", "internal/nearest", "tools/auth", "tools/search", "tools/builtin", "tools/inproc", "tools/httptool", "tools/mcptool", "tools/a2atool", "turn", "mcpserver", "api", "registry", "registry/stream", "registry/stream/connect", "registry/stream/natsserver", "registry/stream/natsstream"),
 	"gateway/gatewaytest":      {"gateway"},
 	"gateway/demo":             {"gateway", "tools", "tools/builtin", "tools/inproc"},
-	"cmd/toolcrib":             {"gateway", "gateway/demo", "adapter", "artifacts", "identity", "events", "tools", "tools/inproc", "mcpserver", "api", "internal/heap", "internal/mcpwire", "internal/rawjson", "registry", "registry/provider", "registry/stream", "registry/stream/connect"},
+	"cmd/toolcrib":             {"gateway", "gateway/demo", "adapter", "artifacts", "identity", "events", "tools", "tools/inproc", "mcpserver", "api", "internal/heap", "internal/mcpwire", "internal/nearest", "internal/rawjson", "registry", "registry/provider", "registry/stream", "registry/stream/connect"},
 	"internal/oauthtest":       nil,
 	"internal/peertest":        {"internal/mainpkg", "internal/disk"},
 	"tools/toolstest":          ground,

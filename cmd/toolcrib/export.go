@@ -81,11 +81,16 @@ type adapterQuarantined struct {
 }
 
 func (a *app) export(s *session, f *exportFlags, shape *adapter.Adapter) error {
-	list, err := describeAll(s, f.filter)
+	rows, err := listAll(s, f.filter)
+	if err != nil {
+		return s.failure(err)
+	}
+	list, err := describeAll(s, rows.Tools)
 	if err != nil {
 		return s.failure(err)
 	}
 	a.warnOfSources(s)
+	a.hintOfSources(s, f.filter.Sources, rows.Tools, nil)
 	declared := shape.Declare(list)
 	if f.json() {
 		out := exported{Tools: declared.JSON(), Losses: []exportedLoss{}, Quarantined: []adapterQuarantined{}}
@@ -112,13 +117,9 @@ func (a *app) export(s *session, f *exportFlags, shape *adapter.Adapter) error {
 }
 
 // describeAll reads the tools with their schemas, those about tools aside.
-func describeAll(s *session, filter api.ListFilter) ([]tools.Tool, error) {
-	rows, err := listAll(s, filter)
-	if err != nil {
-		return nil, err
-	}
+func describeAll(s *session, rows []api.Summary) ([]tools.Tool, error) {
 	var list []tools.Tool
-	for _, row := range rows.Tools {
+	for _, row := range rows {
 		if row.Kind != string(tools.KindTool) {
 			continue
 		}

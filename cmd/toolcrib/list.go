@@ -64,6 +64,7 @@ func (a *app) list(s *session, o *output, filter api.ListFilter) error {
 		return s.failure(err)
 	}
 	a.warnOfSources(s)
+	a.hintOfSources(s, filter.Sources, list.Tools, nil)
 	if o.json() {
 		return writeJSON(a.out, list)
 	}

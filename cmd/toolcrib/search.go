@@ -80,10 +80,19 @@ func (a *app) search(s *session, f *searchFlags) error {
 		return s.failure(err)
 	}
 	a.warnOfSources(s)
+	if source := f.request.Source; source != "" && len(found.Tools) == 0 && !searches(s, source) {
+		a.hintOfSources(s, []string{source}, nil, func(name string) bool { return searches(s, name) })
+	}
 	if f.json() {
 		return writeJSON(a.out, found)
 	}
 	return a.printFound(found)
+}
+
+// searches reports whether a search finds tools in a source.
+func searches(s *session, source string) bool {
+	found, err := s.Search(s.ctx, api.SearchRequest{Source: source, Limit: 1})
+	return err == nil && len(found.Tools) > 0
 }
 
 func (a *app) printFound(found *api.SearchResponse) error {
