@@ -182,7 +182,13 @@ type Status struct {
 	Draining bool `json:"draining,omitzero"`
 	// Now is the time by its clock, or zero.
 	Now time.Time `json:"now,omitzero"`
+	// Hindered says to a person what keeps it from serving calls although it runs, such
+	// as a right that it lacks at the backend. A registry cuts it after MaxHinderedBytes.
+	Hindered string `json:"hindered,omitzero"`
 }
+
+// MaxHinderedBytes bounds what a worker says of what keeps it from serving calls.
+const MaxHinderedBytes = 1024
 
 // Grant is what a toolset may be.
 type Grant struct {

@@ -194,6 +194,7 @@ func (r *Registry) ask(ctx context.Context, toolset, id string) (Status, error) 
 		return Status{}, err
 	}
 	s.Toolset, s.Instance, s.Version, s.PingID = toolset, id, "", "" // no longer texts than are known are kept
+	s.Hindered = line(s.Hindered, MaxHinderedBytes)
 	return s, nil
 }
 
@@ -207,7 +208,7 @@ func (r *Registry) answered(ts *toolset, id string, s Status) {
 		ts.mu.Unlock()
 		return // it left meanwhile
 	}
-	back := !i.up
+	back, before := !i.up, i.status.Hindered
 	i.up, i.missed, i.lastPong, i.status = true, 0, time.Now(), s
 	ts.lastPong = i.lastPong
 	if back {
@@ -218,6 +219,12 @@ func (r *Registry) answered(ts *toolset, id string, s Status) {
 	if back {
 		r.log.Info("a worker is up again", "toolset", ts.name, "instance", id)
 		r.publishUp(ts.name, id, version)
+	}
+	switch {
+	case before == "" && s.Hindered != "":
+		r.log.Warn("a worker is kept from serving calls", "toolset", ts.name, "instance", id, "reason", s.Hindered)
+	case before != "" && s.Hindered == "":
+		r.log.Info("a worker is kept from serving calls no more", "toolset", ts.name, "instance", id)
 	}
 }
 

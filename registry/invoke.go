@@ -507,7 +507,13 @@ func (r *Registry) lastAnswer(toolset string) string {
 	if ts.lastPong.IsZero() {
 		return fmt.Sprintf("the workers of toolset %q have answered no ping yet", toolset)
 	}
-	return fmt.Sprintf("the last of the workers of toolset %q to answer a ping did so %s ago", toolset, age(time.Since(ts.lastPong)))
+	said := fmt.Sprintf("the last of the workers of toolset %q to answer a ping did so %s ago", toolset, age(time.Since(ts.lastPong)))
+	for _, i := range ts.instances {
+		if i.up && i.status.Hindered != "" {
+			return said + ", and one says that it is kept from serving calls; the gateway's log says by what"
+		}
+	}
+	return said
 }
 
 // cancel tells the toolset's workers that nobody waits for the call.

@@ -343,6 +343,9 @@ type WorkerState struct {
 	// ClockMS is how many milliseconds its clock is ahead of this gateway's, or,
 	// negative, behind it, as far as the way of its answers does not explain that.
 	ClockMS int64 `json:"clock_ms,omitempty"`
+	// Hindered is what the worker says that keeps it from serving calls although it is
+	// up, such as a right that it lacks at the backend. Empty is all well.
+	Hindered string `json:"hindered,omitempty"`
 }
 
 // Toolsets returns how all toolsets are, sorted by name. Of the tools that have one
@@ -406,7 +409,7 @@ func (ts *toolset) state() ToolsetState {
 		s.Workers = append(s.Workers, WorkerState{Instance: i.id, Version: i.version, Host: i.host, Up: i.up, Since: i.since,
 			LastPong: i.lastPong, Missed: i.missed, Running: i.status.Running, Queued: i.status.Queued,
 			Concurrency: i.status.Concurrency, Queue: i.status.Queue, Served: i.status.Served, Failed: i.status.Failed,
-			Draining: i.status.Draining, ClockMS: i.ahead.Milliseconds()})
+			Draining: i.status.Draining, ClockMS: i.ahead.Milliseconds(), Hindered: i.status.Hindered})
 	}
 	slices.SortFunc(s.Workers, func(a, b WorkerState) int { return strings.Compare(a.Instance, b.Instance) })
 	return s

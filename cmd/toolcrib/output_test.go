@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/toolcrib/toolcrib/api"
+	"github.com/toolcrib/toolcrib/registry"
 )
 
 func TestWarningOfASourcesState(t *testing.T) {
@@ -19,6 +20,32 @@ func TestWarningOfASourcesState(t *testing.T) {
 		(&app{errOut: &errOut}).warnOfState(&c.row)
 		if errOut.String() != c.want {
 			t.Errorf("got %q, want %q", &errOut, c.want)
+		}
+	}
+}
+
+func TestStateOfAWorker(t *testing.T) {
+	for _, c := range []struct {
+		worker     registry.WorkerState
+		want, says string
+	}{
+		{registry.WorkerState{Up: true}, "up", ""},
+		{registry.WorkerState{Up: true, Draining: true, Hindered: "no"}, "draining", "no"},
+		{registry.WorkerState{Hindered: "no"}, "down", ""},
+		{registry.WorkerState{Up: true, Hindered: "it may not \x1b[2Jclaim\nmore"}, "hindered", "it may not [2Jclaim…"},
+	} {
+		c.worker.Instance = "w1"
+		if got := stateOf(&c.worker); got != c.want {
+			t.Errorf("%+v is %s, want %s", c.worker, got, c.want)
+		}
+		var errOut bytes.Buffer
+		(&app{errOut: &errOut}).remarkOn(&registry.ToolsetState{Name: "post", Workers: []registry.WorkerState{c.worker}})
+		want := ""
+		if c.says != "" {
+			want = "toolcrib: toolset post: worker w1 is kept from serving calls: " + c.says + "\n"
+		}
+		if errOut.String() != want {
+			t.Errorf("of %+v it says %q, want %q", c.worker, &errOut, want)
 		}
 	}
 }

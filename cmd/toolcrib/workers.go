@@ -119,6 +119,11 @@ func (a *app) remarkOn(t *registry.ToolsetState) {
 			fmt.Fprintf(a.errOut, "toolcrib: toolset %s: the clock of worker %s is %s\n", t.Name, printable(one.Instance), said)
 		}
 	}
+	for _, one := range t.Workers {
+		if one.Up && one.Hindered != "" {
+			fmt.Fprintf(a.errOut, "toolcrib: toolset %s: worker %s is kept from serving calls: %s\n", t.Name, printable(one.Instance), firstLine(one.Hindered, errorWidth))
+		}
+	}
 	for _, one := range t.Standby {
 		fmt.Fprintf(a.errOut, "toolcrib: toolset %s: worker %s is on standby: %s\n", t.Name, printable(one.Instance), firstLine(one.Reason, errorWidth))
 	}
@@ -143,8 +148,16 @@ func (a *app) warnOfUnreached(s *session) bool {
 
 func writeWorker(w *tabwriter.Writer, t *registry.ToolsetState, one *registry.WorkerState) {
 	fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%d/%d\t%d/%d\t%d\t%d\t%s\t%s\n", t.Name, len(t.Tools), len(t.Refused), orDash(printable(one.Instance)), orDash(printable(one.Host)),
-		upOrDown(one.Up, one.Draining), one.Running, one.Concurrency, one.Queued, one.Queue, one.Served, one.Failed, sinceText(one.LastPong),
+		stateOf(one), one.Running, one.Concurrency, one.Queued, one.Queue, one.Served, one.Failed, sinceText(one.LastPong),
 		orDash(printable(one.Version)))
+}
+
+// stateOf is a worker's state in a word.
+func stateOf(one *registry.WorkerState) string {
+	if one.Up && !one.Draining && one.Hindered != "" {
+		return "hindered"
+	}
+	return upOrDown(one.Up, one.Draining)
 }
 
 func upOrDown(up, draining bool) string {

@@ -174,7 +174,8 @@ func (w *worker) streamPing(e stream.Event, id string) {
 func (w *worker) status(pingID string) registry.Status {
 	return registry.Status{Toolset: w.toolset, Instance: w.instance, Version: w.opts.Version, PingID: pingID,
 		Running: int(w.running.Load()), Queued: len(w.queue) + w.aside.count(), Concurrency: w.opts.MaxConcurrentToolCalls, Queue: w.opts.MaxQueuedToolCalls,
-		Served: w.served.Load(), Failed: w.failed.Load(), Draining: w.draining.Load(), Now: time.Now()}
+		Served: w.served.Load(), Failed: w.failed.Load(), Draining: w.draining.Load(), Now: time.Now(),
+		Hindered: w.hindrances.text(time.Now())}
 }
 
 // enter announces the worker. It returns when it may serve: because a registry

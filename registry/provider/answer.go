@@ -130,7 +130,11 @@ func (w *worker) ask(ctx context.Context, route *registry.Route, m stream.Messag
 func (w *worker) askWithin(ctx context.Context, d time.Duration, subject string, m stream.Message) (stream.Message, error) {
 	ctx, cancel := context.WithTimeout(ctx, d)
 	defer cancel()
-	return w.client.Request(ctx, subject, m)
+	answer, err := w.client.Request(ctx, subject, m)
+	if err == nil {
+		w.hindrances.end(toAsk)
+	}
+	return answer, err
 }
 
 const (
@@ -223,6 +227,7 @@ func (w *worker) encode(j *job, res registry.ToolResultMessage) []byte {
 func (w *worker) deliver(m *registry.ToolCallMessage, payload []byte) error {
 	message := stream.Message{Name: w.opts.ResultEventType, Payload: payload}
 	if m.Route != nil && !m.Route.Confirm {
+		w.hindrances.try(toPublish)
 		return w.client.Publish(w.work, registry.NotesSubject(m.Route.Inbox), message)
 	}
 	if m.Route != nil {
@@ -271,7 +276,9 @@ func (w *worker) addReply(ctx context.Context, m *registry.ToolCallMessage, mess
 	if err != nil {
 		return err
 	}
-	_, err = s.Add(ctx, message.Name, message.Payload)
+	if _, err = s.Add(ctx, message.Name, message.Payload); err == nil && m.Route != nil {
+		w.hindrances.end(toLeave)
+	}
 	return err
 }
 
@@ -282,6 +289,7 @@ func (w *worker) settle(jobs ...*job) {
 	}
 	ctx, cancel := w.brief()
 	defer cancel()
+	w.hindrances.try(toTake)
 	for _, j := range jobs {
 		w.forget(j)
 		j.cancel()

@@ -56,6 +56,7 @@ func (e *emitter) send(ctx context.Context, name string, note any) error {
 	if e.msg.Route == nil {
 		return e.worker.addReply(ctx, e.msg, m)
 	}
+	e.worker.hindrances.try(toPublish)
 	if err := e.worker.client.Publish(ctx, registry.NotesSubject(e.msg.Route.Inbox), m); err != nil {
 		return err
 	}

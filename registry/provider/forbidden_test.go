@@ -151,6 +151,26 @@ func ofGateway(t *testing.T, right string) edit {
 	}
 }
 
+// ofWorker leaves a right of the worker out.
+func ofWorker(t *testing.T, right string) edit {
+	return func(block string) string {
+		gateway, weather, found := strings.Cut(block, "user: weather")
+		if !found {
+			gateway, weather = "", block
+		}
+		if strings.HasPrefix(block, "ACL SETUSER gateway") {
+			return block
+		}
+		if !strings.Contains(weather, right) {
+			t.Fatalf("nothing to leave out: %s", right)
+		}
+		if found {
+			gateway += "user: weather"
+		}
+		return gateway + strings.ReplaceAll(weather, right, "")
+	}
+}
+
 // A worker that starts before any gateway waits for the streams that it may not make,
 // and one whose tools were replaced ends.
 func TestPermissionsOfAChange(t *testing.T) {
@@ -352,22 +372,7 @@ func TestMissingPermissions(t *testing.T) {
 		{"acknowledge", guardedRedis, "+xack ", true, "ACL LOG names the command"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
-			g := tt.start(t, func(block string) string {
-				gateway, weather, found := strings.Cut(block, "user: weather")
-				if !found {
-					gateway, weather = "", block
-				}
-				if strings.HasPrefix(block, "ACL SETUSER gateway") {
-					return block
-				}
-				if !strings.Contains(weather, tt.without) {
-					t.Fatalf("nothing to leave out: %s", tt.without)
-				}
-				if found {
-					gateway += "user: weather"
-				}
-				return gateway + strings.ReplaceAll(weather, tt.without, "")
-			})
+			g := tt.start(t, ofWorker(t, tt.without))
 			c := g.crib(t)
 			ctx, cancel := context.WithTimeout(caller(t), patience)
 			defer cancel()

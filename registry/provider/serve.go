@@ -70,6 +70,8 @@ type worker struct {
 	aside    aside
 	lanes    lanes
 
+	hindrances hindrances
+
 	mu        sync.Mutex
 	held      map[string]*job      // by keys of calls
 	cancelled map[string]int64     // keys of calls whose callers went away, until when
@@ -136,6 +138,9 @@ func (w *worker) serve(ctx context.Context) error {
 	defer w.endWork()
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	if teller, ok := w.client.(stream.DenialTeller); ok {
+		defer teller.OnDenied(w.denied)()
+	}
 	subs, err := w.listen(ctx)
 	defer closeAll(subs) // which waits for what is still answered
 	defer w.hasDrained() // which a registry may wait to hear

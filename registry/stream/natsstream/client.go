@@ -23,6 +23,7 @@ type Client struct {
 	keeper   Keeper
 	asks     *asks
 	tries    tries
+	denials  stream.Denials
 
 	ctx    context.Context // ends with the client
 	cancel context.CancelFunc
@@ -33,7 +34,10 @@ type Client struct {
 	open   map[closer]struct{} // sinks and subscriptions
 }
 
-var _ stream.Client = (*Client)(nil)
+var (
+	_ stream.Client       = (*Client)(nil)
+	_ stream.DenialTeller = (*Client)(nil)
+)
 
 // closer is a sink or a subscription, which ends with its client.
 type closer interface{ Close() error }
@@ -57,6 +61,10 @@ type noKeeper struct{}
 
 func (noKeeper) Room() error                           { return nil }
 func (noKeeper) Persist(context.Context, string) error { return nil }
+
+// OnDenied implements [stream.DenialTeller]. That the client may not make a stream is no
+// denial, as only who wants one knows whether the right is missing.
+func (c *Client) OnDenied(tell func(stream.Denial)) (stop func()) { return c.denials.OnDenied(tell) }
 
 // MaxPayload implements [stream.Client]. The server says how large a message
 // may be.

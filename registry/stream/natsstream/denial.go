@@ -68,6 +68,9 @@ func (h *hooks) deny(d *denial) {
 	if client == nil || d.action != "publish" {
 		return
 	}
+	if !strings.HasPrefix(d.subject, createStream) {
+		client.denials.Tell(client.denialOn(d))
+	}
 	client.asks.refuse(d.subject, d)
 	client.mu.Lock()
 	defer client.mu.Unlock()
@@ -76,6 +79,34 @@ func (h *hooks) deny(d *denial) {
 			s.refused()
 		}
 	}
+}
+
+// denialOn says which stream or subject a denial is about.
+func (c *Client) denialOn(d *denial) stream.Denial {
+	out := stream.Denial{Err: d}
+	tokens := strings.Split(d.subject, ".")
+	if tokens[0] != c.prefix {
+		for _, token := range tokens { // of JetStream's own subjects one is the stream
+			if inside, own := strings.CutPrefix(token, c.prefix+"~"); own {
+				out.Stream, _ = FromToken(inside)
+			}
+		}
+		return out
+	}
+	if len(tokens) < 4 {
+		return out
+	}
+	parts := tokens[2 : len(tokens)-1]
+	for i, token := range parts {
+		parts[i], _ = FromToken(token) // The token of nothing is none.
+	}
+	switch name := strings.Join(parts, ":"); tokens[1] {
+	case "stream":
+		out.Stream = name
+	case "bus", "ask":
+		out.Subject = name
+	}
+	return out
 }
 
 // reminders keep a denial that comes again and again from filling the log.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -21,6 +22,7 @@ type Client struct {
 	redis      *redis.Client
 	maxPayload int
 	log        *slog.Logger
+	denials    *stream.Denials
 	scripts    *scripts
 	channels   channels
 	inbox      string // its channel
@@ -38,7 +40,10 @@ type Client struct {
 	open   map[closer]struct{} // sinks and subscriptions
 }
 
-var _ stream.Client = (*Client)(nil)
+var (
+	_ stream.Client       = (*Client)(nil)
+	_ stream.DenialTeller = (*Client)(nil)
+)
 
 // closer is a sink or a subscription, which ends with its client.
 type closer interface{ Close() error }
@@ -54,15 +59,25 @@ func newID() string {
 
 func newClient(settings *redis.Options, o *Options) *Client {
 	c := &Client{
-		settings: settings, maxPayload: o.maxPayload(), log: o.logger(), scripts: newScripts(),
+		settings: settings, maxPayload: o.maxPayload(), log: o.logger(), denials: &stream.Denials{}, scripts: newScripts(),
 		channels: channelsOf(settings.DB), inbox: channelsOf(settings.DB).inbox(o.Inbox, newID()), open: map[closer]struct{}{},
 	}
 	c.redis = c.connect(stream.DefaultLease, c.scripts.load)
 	c.ctx, c.cancel = context.WithCancel(context.Background())
-	c.commands, c.posts = newPipe(c.ctx, c.redis, c.log), newPipe(c.ctx, c.redis, c.log)
+	c.commands, c.posts = newPipe(c), newPipe(c)
 	c.hub = newHub(c.ctx, c.redis, c.log)
 	c.asks = newAsks(c)
 	return c
+}
+
+// OnDenied implements [stream.DenialTeller].
+func (c *Client) OnDenied(tell func(stream.Denial)) (stop func()) { return c.denials.OnDenied(tell) }
+
+// tellDenied tells of a command that the ACL does not permit.
+func (c *Client) tellDenied(args []any, err error) {
+	if errors.Is(err, stream.ErrForbidden) {
+		c.denials.Tell(c.channels.denial(args, err))
+	}
 }
 
 // MaxPayload implements [stream.Client].

@@ -118,6 +118,31 @@ func subjectOf(args []any) string {
 	return strings.Join(texts, " ")
 }
 
+// denial says which stream or subject a command is about that the ACL does not permit.
+func (c channels) denial(args []any, err error) stream.Denial {
+	out := stream.Denial{Err: err}
+	for _, arg := range args[:min(4, len(args))] { // behind a script and the count of its keys
+		text, _ := arg.(string)
+		if name, is := strings.CutPrefix(text, streamPrefix); is {
+			out.Stream = name
+			return out
+		}
+		channel, is := strings.CutPrefix(text, c.prefix)
+		if !is {
+			continue
+		}
+		kind, name, _ := strings.Cut(channel, ":")
+		if kind == "respond" {
+			_, name, _ = strings.Cut(name, ":") // behind who responds
+		}
+		if kind == "respond" || kind == "bus" {
+			out.Subject = name
+		}
+		return out
+	}
+	return out
+}
+
 // forgotten reports whether Redis does not have the sink, because the data were lost or the sink was removed.
 func forgotten(err error) bool {
 	var refused redis.Error

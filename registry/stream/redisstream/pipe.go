@@ -79,8 +79,9 @@ func sizeOf(arg any) int {
 type pipe struct {
 	client *redis.Client
 	log    *slog.Logger
-	ctx    context.Context // ends with the client, after what waits was sent
-	down   atomic.Bool     // the last try found no connection
+	denied func(args []any, err error) // hears of each error
+	ctx    context.Context             // ends with the client, after what waits was sent
+	down   atomic.Bool                 // the last try found no connection
 
 	mu     sync.Mutex
 	queue  []*command
@@ -91,8 +92,8 @@ type pipe struct {
 	ended  chan struct{}
 }
 
-func newPipe(ctx context.Context, client *redis.Client, log *slog.Logger) *pipe {
-	p := &pipe{client: client, log: log, ctx: ctx, news: make(chan struct{}, 1), room: make(chan struct{}), ended: make(chan struct{})}
+func newPipe(c *Client) *pipe {
+	p := &pipe{client: c.redis, log: c.log, ctx: c.ctx, denied: c.tellDenied, news: make(chan struct{}, 1), room: make(chan struct{}), ended: make(chan struct{})}
 	go p.run()
 	return p
 }
@@ -315,6 +316,9 @@ func (p *pipe) settle(c *command, value any, err error) {
 	err = denied(c.args, err)
 	if err != nil && !c.until.IsZero() {
 		p.log.Log(p.ctx, levelOf(err), "Redis did not carry out what nobody waits for", "command", c.args[0], "err", err)
+	}
+	if err != nil {
+		p.denied(c.args, err)
 	}
 	c.settle(value, err)
 }

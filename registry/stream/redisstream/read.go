@@ -63,7 +63,10 @@ func (s *sink) readOnce() ([]*lease, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, denied([]any{"XREADGROUP", s.queue.keys.stream}, err)
+		args := []any{"XREADGROUP", s.queue.keys.stream}
+		err = denied(args, err)
+		s.queue.client.tellDenied(args, err)
+		return nil, err
 	}
 	fetched := make([]*lease, 0, len(streams[0].Messages))
 	for _, message := range streams[0].Messages {
