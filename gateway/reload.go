@@ -15,7 +15,8 @@ import (
 // Reload applies a configuration while the gateway serves. What did not change
 // is left alone, and calls under way end where they began. With an error
 // nothing changed. Changes of listen, data_dir, the allowed hosts and origins,
-// limits and workers take effect at the next start; that is said in the log.
+// limits and workers, but for their toolsets, take effect at the next start; that is
+// said in the log.
 func (g *Gateway) Reload(ctx context.Context, cfg *Config) error {
 	if cfg == nil {
 		cfg = &Config{}
@@ -36,6 +37,10 @@ func (g *Gateway) Reload(ctx context.Context, cfg *Config) error {
 	if err != nil {
 		return err
 	}
+	admission, err := g.workers.readmission(cfg, &g.opts)
+	if err != nil {
+		return err
+	}
 	before, served := g.config(), g.toolsets.all()
 	g.discovery.Change(cfg.MCP.discovery())
 	g.serveToolsets(plan, cfg)
@@ -46,6 +51,7 @@ func (g *Gateway) Reload(ctx context.Context, cfg *Config) error {
 		return err
 	}
 	g.endToolsets(served, plan)
+	g.workers.readmit(ctx, admission)
 	g.noteRestart(before, cfg)
 	g.reloadSources(append(specs, g.workers.specs()...), cfg)
 	g.expect(cfg.Tools.Entries)
@@ -107,7 +113,7 @@ func (g *Gateway) noteRestart(before, after *Config) {
 // startKeys are the values that are used when the gateway is opened.
 func startKeys(c *Config) map[string]any {
 	return map[string]any{
-		"listen": c.Listen, "data_dir": c.DataDir, "limits": c.Limits, "workers": c.Workers,
+		"listen": c.Listen, "data_dir": c.DataDir, "limits": c.Limits, "workers": c.Workers.fixed(),
 		"allowed_hosts": strings.Join(c.AllowedHosts, ","), "allowed_origins": strings.Join(c.AllowedOrigins, ","),
 	}
 }

@@ -11,8 +11,10 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -41,7 +43,8 @@ const streamFolder = "streams"
 const addressFile = "address"
 
 // workers is what a gateway needs to have tools run by workers. It lives as long
-// as the gateway: changes of its settings wait for the next start.
+// as the gateway: but for which workers are admitted, changes of its settings wait for
+// the next start.
 type workers struct {
 	settings *Workers
 	address  string           // of the backend that is elsewhere, or empty
@@ -53,6 +56,8 @@ type workers struct {
 	streams string             // the folder of the server in this process, or of one that joins it
 	server  *natsserver.Server // nil when the backend is elsewhere or in another process
 	release func() error       // of a folder that is only for this process
+
+	admission atomic.Pointer[admission]
 
 	mu     sync.Mutex // guards what follows
 	source *workerSource
@@ -77,6 +82,8 @@ func (g *Gateway) openWorkers() error {
 	}
 	s := &specs{cfg: g.cfg, opts: g.opts, resolver: newResolver(g.cfg.dir)}
 	w.options = c.registryOptions(s)
+	w.options.Admit = w.admit
+	w.admission.Store(c.admission(s))
 	w.options.Bus, w.options.Logger, w.options.Ephemeral = g.bus, g.log, g.dataDir() == ""
 	w.address, w.login = c.dial(s)
 	w.login.Logger = g.log
@@ -285,6 +292,7 @@ func (s *workerSource) Connect(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, client.Close())
 	}
+	s.workers.regrant(ctx, reg)
 	source := reg.Source()
 	source.OnChange(s.change)
 	s.mu.Lock()
@@ -392,16 +400,74 @@ func (c *Workers) registryOptions(s *specs) *registry.Options {
 	if c.MaxWaiting > 0 {
 		o.Requests = &stream.Options{MaxEvents: c.MaxWaiting}
 	}
+	return o
+}
+
+// admission says which workers are admitted.
+type admission struct {
+	toolsets map[string]registry.KeyGrant
+	admit    registry.Admit // nil when all are
+}
+
+// admission returns which workers are admitted, with secrets resolved.
+func (c *Workers) admission(s *specs) *admission {
 	if len(c.Toolsets) == 0 {
-		return o
+		return &admission{}
 	}
-	keys := make(map[string]registry.KeyGrant, len(c.Toolsets))
+	toolsets := make(map[string]registry.KeyGrant, len(c.Toolsets))
 	for i, t := range c.Toolsets {
-		keys[t.Name] = registry.KeyGrant{Key: []byte(s.secret(t.Key, fmt.Sprintf("workers.toolsets[%d].key", i))),
+		at := fmt.Sprintf("workers.toolsets[%d].", i)
+		toolsets[t.Name] = registry.KeyGrant{Key: []byte(s.secret(t.Key, at+"key")), Previous: []byte(s.secret(t.PreviousKey, at+"previous_key")),
 			Grant: registry.Grant{Tenants: t.Tenants, Scopes: t.AuthScopes, Prefix: t.Prefix}}
 	}
-	o.Admit = registry.AdmitKeys(keys)
-	return o
+	return &admission{toolsets: toolsets, admit: registry.AdmitKeys(toolsets)}
+}
+
+// admit decides about a worker as the configuration of now says.
+func (w *workers) admit(ctx context.Context, a *registry.Announcement) (registry.Grant, error) {
+	if admit := w.admission.Load().admit; admit != nil {
+		return admit(ctx, a)
+	}
+	return registry.Grant{}, nil
+}
+
+// readmission returns the admission that a configuration says, or nil when that is as
+// before, or when whether there are workers at all waits for the next start.
+func (w *workers) readmission(cfg *Config, opts *Options) (*admission, error) {
+	if w == nil || !cfg.Workers.wanted() {
+		return nil, nil
+	}
+	s := &specs{cfg: cfg, opts: *opts, resolver: newResolver(cfg.dir)}
+	next := cfg.Workers.admission(s)
+	if err := s.faults.once().sorted(); err != nil {
+		return nil, err
+	}
+	if reflect.DeepEqual(next.toolsets, w.admission.Load().toolsets) {
+		return nil, nil
+	}
+	return next, nil
+}
+
+// readmit has workers admitted in another way, and all of them announce themselves. No
+// next leaves everything as it is.
+func (w *workers) readmit(ctx context.Context, next *admission) {
+	if next == nil {
+		return
+	}
+	w.admission.Store(next)
+	if reg := w.registry(); reg != nil { // otherwise they are asked once the backend is reached
+		w.regrant(ctx, reg)
+		reg.Readmit()
+	}
+}
+
+// regrant has toolsets seen as the configuration of now says, also those without a worker.
+func (w *workers) regrant(ctx context.Context, reg *registry.Registry) {
+	for name, t := range w.admission.Load().toolsets {
+		if err := reg.Regrant(ctx, name, t.Grant); err != nil {
+			w.options.Logger.Error("who sees the tools of a toolset cannot be recorded", "toolset", name, "error", err)
+		}
+	}
 }
 
 // dial returns the address of the backend, or nothing for that in this process,

@@ -53,21 +53,33 @@ type Workers struct {
 
 // WorkerToolset says who may serve a toolset, and who sees its tools.
 type WorkerToolset struct {
-	Name       string   `yaml:"name" rule:"required,source" doc:"Name of the toolset."`
-	Key        string   `yaml:"key" doc:"What its workers must hold; may hold ${NAME} or be file:PATH. Any worker when absent."`
-	Tenants    []string `yaml:"tenants" doc:"The only tenants that see its tools."`
-	AuthScopes []string `yaml:"auth_scopes" doc:"Scopes that a caller must hold as well."`
-	Prefix     string   `yaml:"prefix" rule:"source" doc:"Put before the names of its tools."`
+	Name        string   `yaml:"name" rule:"required,source" doc:"Name of the toolset."`
+	Key         string   `yaml:"key" doc:"What its workers must hold; may hold ${NAME} or be file:PATH. Any worker when absent."`
+	PreviousKey string   `yaml:"previous_key" doc:"A key that is taken beside it, while workers change from one to the other."`
+	Tenants     []string `yaml:"tenants" doc:"The only tenants that see its tools."`
+	AuthScopes  []string `yaml:"auth_scopes" doc:"Scopes that a caller must hold as well."`
+	Prefix      string   `yaml:"prefix" rule:"source" doc:"Put before the names of its tools."`
 }
 
 // wanted reports whether workers are to be reached.
 func (c *Workers) wanted() bool { return c != nil && (c.Enabled || c.URL != "") }
+
+// fixed returns the settings that are used when the gateway is opened.
+func (c *Workers) fixed() any {
+	if c == nil {
+		return nil
+	}
+	fixed := *c
+	fixed.Toolsets = nil
+	return fixed
+}
 
 // secrets returns what must be references, by their keys.
 func (c *Workers) secrets() map[string]string {
 	out := map[string]string{"token": c.Token, "password": c.Password}
 	for i, t := range c.Toolsets {
 		out[fmt.Sprintf("toolsets[%d].key", i)] = t.Key
+		out[fmt.Sprintf("toolsets[%d].previous_key", i)] = t.PreviousKey
 	}
 	return out
 }
@@ -75,6 +87,11 @@ func (c *Workers) secrets() map[string]string {
 func (c *checker) workers(w *Workers) {
 	if w == nil {
 		return
+	}
+	for i, t := range w.Toolsets {
+		if t.PreviousKey != "" && t.Key == "" {
+			c.fault(fmt.Sprintf("workers.toolsets[%d].previous_key", i), "is beside no key, so that any worker is admitted", "key beside it")
+		}
 	}
 	c.unique("workers.toolsets", len(w.Toolsets), func(i int) string { return w.Toolsets[i].Name })
 	if w.Enabled && w.URL != "" {
@@ -156,7 +173,7 @@ func (s *specs) workers(w *Workers) {
 	if !w.wanted() {
 		return
 	}
-	_ = w.registryOptions(s)
+	_ = w.admission(s)
 	address, login := w.dial(s)
 	if hasReference(w.URL) && address != "" {
 		if err := connect.Check(address, login); err != nil {

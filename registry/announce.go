@@ -119,6 +119,18 @@ func (r *Registry) agree(ctx context.Context, a *Announcement, grant Grant) (*to
 	return ts, nil
 }
 
+// Regrant replaces what a toolset was granted, if there is such a toolset. What Admit
+// grants a worker of it afterwards replaces that again.
+func (r *Registry) Regrant(ctx context.Context, toolset string, g Grant) error {
+	r.mu.Lock()
+	ts := r.toolsets[toolset]
+	r.mu.Unlock()
+	if ts == nil {
+		return nil
+	}
+	return ts.regrant(ctx, g)
+}
+
 // regrant takes over another grant, which the operator changed.
 func (ts *toolset) regrant(ctx context.Context, g Grant) error {
 	ts.mu.Lock()

@@ -20,19 +20,37 @@ func (r *Registry) hello(ctx context.Context) error {
 	return r.client.Publish(ctx, HelloSubject(r.opts.Namespace), stream.Message{Name: MessageHello})
 }
 
+// Readmit has all workers announce themselves again, as when Admit decides otherwise than
+// before: one that is refused then finishes its calls and ends, and what a toolset was
+// granted is replaced. It does not wait for that, which takes a second, or until the
+// backend is reached.
+func (r *Registry) Readmit() {
+	r.background(func(ctx context.Context) {
+		for pause := helloFirst; r.hello(ctx) != nil && sleep(ctx, pause); {
+			pause = min(2*pause, helloTime)
+		}
+		r.helloAgain()
+	})
+}
+
 // helloAgain says hello to workers that were not there yet.
 func (r *Registry) helloAgain() {
-	for pause, said := helloFirst, time.Duration(0); said < helloTime; pause *= 2 {
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-r.ctx.Done():
-			timer.Stop()
-			return
-		}
+	for pause, said := helloFirst, time.Duration(0); said < helloTime && sleep(r.ctx, pause); pause *= 2 {
 		said += pause
 		if err := r.hello(r.ctx); err != nil && r.ctx.Err() == nil {
 			r.log.Debug("workers cannot be asked to announce themselves, which they do in time", "error", err)
 		}
+	}
+}
+
+// sleep waits, and reports false when ctx ended before.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }

@@ -221,7 +221,7 @@ func TestSpecOf(t *testing.T) {
 
 func TestAdmitKeys(t *testing.T) {
 	admit := registry.AdmitKeys(map[string]registry.KeyGrant{
-		"math": {Key: []byte("k"), Grant: registry.Grant{Tenants: []string{"acme"}}}, "open": {}})
+		"math": {Key: []byte("k"), Previous: []byte("j"), Grant: registry.Grant{Tenants: []string{"acme"}}}, "open": {}})
 	made := contract("a")
 	signed := func(key string, change func(*registry.Announcement)) *registry.Announcement {
 		a := &registry.Announcement{Toolset: "math", Instance: "i", Contract: &made}
@@ -234,6 +234,9 @@ func TestAdmitKeys(t *testing.T) {
 	grant, err := admit(t.Context(), signed("k", func(*registry.Announcement) {}))
 	if err != nil || len(grant.Tenants) != 1 {
 		t.Errorf("the right key: %v, %v", grant, err)
+	}
+	if _, err := admit(t.Context(), signed("j", func(*registry.Announcement) {})); err != nil {
+		t.Errorf("the key before: %v", err)
 	}
 	if _, err := admit(t.Context(), &registry.Announcement{Toolset: "open", Instance: "i"}); err != nil {
 		t.Errorf("a toolset without a key: %v", err)

@@ -322,13 +322,18 @@ func (c *catalog) accept(id ToolSourceID, list []ToolDescriptor) (map[string]*bi
 			ch.Refused = append(ch.Refused, Refusal{Name: name, Err: f.err})
 		case f.old == nil:
 			ch.Added = append(ch.Added, name)
-		case f.old.tool.DefinitionDigest != f.b.tool.DefinitionDigest:
+		case f.old.tool.DefinitionDigest != f.b.tool.DefinitionDigest, !sameAudience(&f.old.tool, &f.b.tool):
 			ch.Updated = append(ch.Updated, name)
 		default:
 			ch.Unchanged++
 		}
 	}
 	return next, ch
+}
+
+// sameAudience reports whether the same callers see two tools, in the same lists.
+func sameAudience(a, b *Tool) bool {
+	return a.Loading == b.Loading && slices.Equal(a.Tenants, b.Tenants) && slices.Equal(a.AuthScopes, b.AuthScopes)
 }
 
 type counts struct{ added, updated, removed int }

@@ -322,6 +322,12 @@ func TestSwapSource(t *testing.T) {
 	if !slices.Equal(second.Added, []string{"s_c"}) || !slices.Equal(second.Updated, []string{"s_b"}) || !slices.Equal(second.Removed, []string{"s_a"}) {
 		t.Errorf("second swap: %+v", second)
 	}
+	for _, seen := range []tools.DescriptorOption{tools.WithTenants("acme"), tools.WithAuthScopes("mail"), tools.WithLoading(tools.LoadingDeferred)} {
+		if ch := cat.SwapSource("s", []tools.ToolDescriptor{descriptor("s_b", tools.WithDescription("new"), seen), descriptor("s_c")}); !slices.Equal(ch.Updated, []string{"s_b"}) {
+			t.Errorf("others see the tool: %+v", ch)
+		}
+	}
+	cat.SwapSource("s", []tools.ToolDescriptor{descriptor("s_b", tools.WithDescription("new")), descriptor("s_c")})
 	generation := cat.Snapshot().Generation()
 	if third := cat.SwapSource("s", []tools.ToolDescriptor{descriptor("s_b", tools.WithDescription("new")), descriptor("s_c")}); third.Unchanged != 2 || len(third.Updated) != 0 {
 		t.Errorf("third swap: %+v", third)
@@ -338,7 +344,7 @@ func TestSwapSource(t *testing.T) {
 	for e := range sub.Events() {
 		seen = append(seen, e.Payload)
 	}
-	if len(seen) != 3 || seen[2].(tools.CatalogChangedPayload).Removed != 1 {
+	if len(seen) != 7 || seen[2].(tools.CatalogChangedPayload).Removed != 1 {
 		t.Errorf("events: %+v", seen)
 	}
 	if got := tools.VisibleNames(cat, tools.CatalogFilter{}); !slices.Equal(got, []string{"mine", "s_b", "s_c"}) {

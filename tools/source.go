@@ -58,7 +58,7 @@ type SourceSwapper interface {
 // Changes says what SwapSource did. The names are sorted.
 type Changes struct {
 	Added, Updated, Removed []string
-	// Unchanged counts tools whose definition stayed the same.
+	// Unchanged counts tools whose definition stayed the same, and who sees them.
 	Unchanged int
 	Refused   []Refusal
 }
