@@ -196,6 +196,7 @@ func (w *worker) handIn(j *job, payload []byte) {
 		}
 		w.keepDead(j.leases[0], "its answer could not be delivered: "+err.Error())
 	}
+	w.ran(j)
 	w.settle(j)
 }
 

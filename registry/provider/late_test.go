@@ -3,6 +3,7 @@ package provider_test
 import (
 	"context"
 	"encoding/json"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -67,5 +68,49 @@ func TestClaimIsTakenBack(t *testing.T) {
 		case <-time.After(patience):
 			t.Fatal("the claim is not taken back")
 		}
+	}
+}
+
+// A call that ran, and whose result waits on a stream for a registry, is not run again
+// when it comes again meanwhile, though no registry knows better.
+func TestRanAndComesAgain(t *testing.T) {
+	c := newCrib(t, nil)
+	var claims, runs atomic.Int32
+	sub, err := c.connect().Respond(t.Context(), "busy", func(_ context.Context, m stream.Message) stream.Message {
+		if m.Name == registry.MessageClaim {
+			claims.Add(1)
+			return stream.Message{Name: string(registry.VerdictRun)}
+		}
+		return stream.Message{Name: registry.MessageRetry}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.check(sub.Close()) })
+	c.serve("demo", serving(func(_ context.Context, m registry.ToolCallMessage) (registry.ToolResultMessage, error) {
+		runs.Add(1)
+		return registry.ToolResultMessage{ResultJSON: m.Payload}, nil
+	}), provider.Options{})
+	c.up("demo", 1)
+	payload, err := registry.Encode(&registry.ToolCallMessage{Type: registry.TypeCall, ToolUseID: "one", Tool: "demo.write", Payload: json.RawMessage(`{}`),
+		Deadline: time.Now().Add(patience), ReplyTo: "results", Route: &registry.Route{Inbox: "busy", Token: "token", Claim: true, Confirm: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.client.Stream(t.Context(), registry.RequestStream("demo"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if _, err := s.Add(t.Context(), registry.TypeCall, payload); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the call is settled", func() bool {
+			size, err := s.Size(t.Context())
+			return err == nil && size == stream.Size{}
+		})
+	}
+	if claims.Load() != 1 || runs.Load() != 1 {
+		t.Errorf("it was claimed %d times, and ran %d times", claims.Load(), runs.Load())
 	}
 }

@@ -75,6 +75,7 @@ type worker struct {
 	mu        sync.Mutex
 	held      map[string]*job      // by keys of calls
 	cancelled map[string]int64     // keys of calls whose callers went away, until when
+	finished  map[string]int64     // keys of calls that ran and whose results were left on a stream, until when
 	deaf      map[string]time.Time // inboxes of registries that did not answer, since when
 }
 
@@ -91,7 +92,7 @@ func newWorker(client stream.Client, toolset string, handler Handler, opts Optio
 	}
 	w := &worker{client: client, toolset: toolset, handler: handler, opts: o, log: o.Logger.With("toolset", toolset),
 		queue: make(chan *job, o.MaxQueuedToolCalls), retired: make(chan struct{}), drained: make(chan struct{}),
-		heard: make(chan struct{}, 1), pongs: make(chan struct{}, maxPongs), greeted: make(chan struct{}, 1), renew: make(chan struct{}, 1), held: map[string]*job{}, cancelled: map[string]int64{},
+		heard: make(chan struct{}, 1), pongs: make(chan struct{}, maxPongs), greeted: make(chan struct{}, 1), renew: make(chan struct{}, 1), held: map[string]*job{}, cancelled: map[string]int64{}, finished: map[string]int64{},
 		deaf:  map[string]time.Time{},
 		aside: aside{ready: make(chan *job, inFlight(&o)), silent: map[string]*silence{}}}
 	w.instance, w.host = newInstance()

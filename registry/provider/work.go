@@ -84,6 +84,10 @@ func (w *worker) accept(e stream.Event, m registry.ToolCallMessage) {
 		j.cancel()
 		return
 	}
+	if w.hasRun(j) {
+		w.tasks.Go(func() { w.settle(j) })
+		return
+	}
 	if refusal := w.refusal(j); refusal != nil {
 		w.tasks.Go(func() { w.refuse(j, refusal) })
 		return
@@ -360,11 +364,45 @@ func (j *job) cancelKey() string {
 	return tokenKey(j.msg.ToolUseID, j.msg.Route.Token)
 }
 
+// ran remembers a call that was claimed and run here, and whose result may wait on a
+// stream. Until a registry has that, it would let this worker run the call again when it
+// is delivered once more.
+func (w *worker) ran(j *job) {
+	if !j.claimed {
+		return
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	remember(w.finished, j.key)
+}
+
+// hasRun reports whether the call was run here by a job before.
+func (w *worker) hasRun(j *job) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	_, has := w.finished[j.key]
+	return has
+}
+
+// remember adds a key to those that are remembered for a while.
+func remember(keys map[string]int64, key string) {
+	now := time.Now().Unix()
+	if len(keys) >= mostRemembered {
+		for old, until := range keys {
+			if until < now || len(keys) >= mostRemembered {
+				delete(keys, old)
+			}
+		}
+	}
+	keys[key] = now + int64(rememberedFor/time.Second)
+}
+
 const (
-	// maxCancelled bounds how many calls are remembered whose callers went away.
-	maxCancelled = 4096
-	// cancelledFor is how long they are, which is longer than they wait here.
-	cancelledFor = 10 * time.Minute
+	// mostRemembered bounds how many calls are remembered whose callers went away, and
+	// as many that ran.
+	mostRemembered = 4096
+	// rememberedFor is how long they are, which is longer than they wait here.
+	rememberedFor = 10 * time.Minute
 )
 
 // drop ends a call whose caller went away, or remembers not to begin it. Another
@@ -372,16 +410,8 @@ const (
 func (w *worker) drop(c *registry.Cancel) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	now := time.Now().Unix()
-	if len(w.cancelled) >= maxCancelled {
-		for old, until := range w.cancelled {
-			if until < now || len(w.cancelled) >= maxCancelled {
-				delete(w.cancelled, old)
-			}
-		}
-	}
 	key := tokenKey(c.ToolUseID, c.Token)
-	w.cancelled[key] = now + int64(cancelledFor/time.Second)
+	remember(w.cancelled, key)
 	for _, j := range w.held {
 		if j.cancelKey() == key {
 			j.cancel()
