@@ -104,6 +104,18 @@ func TestNothingAfterTheRecord(t *testing.T) {
 	check("when it is forgotten")
 }
 
+// A result for which nobody waits any more is recorded, however its caller went.
+func TestResultNobodyWaitsFor(t *testing.T) {
+	for _, together := range []bool{true, false} {
+		w := newWorld(nil, memory(t))
+		w.add(t.Context(), "one", "claimed")
+		c := w.r.known("one")
+		c.waiters, w.r.waiting = 1, 1
+		w.r.exit(c)
+		w.taken(t, "one", together, true)
+	}
+}
+
 // A result that comes to a process which took the call up from the store is recorded.
 func TestResultTakenUp(t *testing.T) {
 	for _, together := range []bool{true, false} {

@@ -288,6 +288,7 @@ func (r *Registry) outstanding(toolset string) int {
 
 // exit says that one who waited for the call does so no longer.
 func (r *Registry) exit(c *call) {
+	c.waiter.leave() // also when what hears of progress panics
 	r.mu.Lock()
 	c.waiters--
 	r.waiting--
