@@ -188,7 +188,9 @@ func (c *call) surely(ctx context.Context, l *ledger, change func(rec *record) b
 // settled takes over what was written. The caller holds the lock.
 func (c *call) settled(rec record, rev store.Revision) {
 	c.rec, c.rev = rec, rev
-	c.seen.Store(time.Now().UnixNano())
+	if c.recorded {
+		c.seen.Store(time.Now().UnixNano())
+	}
 	if *c.proof.Load() != rec.Token {
 		c.proof.Store(&rec.Token)
 	}

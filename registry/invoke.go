@@ -300,16 +300,20 @@ func (r *Registry) exit(c *call) {
 }
 
 // send has the call put on the stream, and its record kept when no worker claims
-// it at once. What became of the former comes on the channel: a worker may have
-// answered before the stream has confirmed that it is safe.
+// it at once. Why the stream has not confirmed the former comes on the channel: a worker
+// may have answered before it has.
 func (r *Registry) send(ts *toolset, c *call) <-chan error {
 	c.sending()
-	sent := make(chan error, 1)
-	r.sends.Go(func() { sent <- r.add(r.ctx, ts, c.message, c) })
+	unsent := make(chan error, 1)
+	r.sends.Go(func() {
+		if err := r.add(r.ctx, ts, c.message, c); err != nil {
+			unsent <- err
+		}
+	})
 	if c.recorded {
 		r.keeper.soon(c)
 	}
-	return sent
+	return unsent
 }
 
 // unsent is the error of a call that the stream did not take. There is none when the
@@ -425,15 +429,14 @@ func (r *Registry) rejoin(ctx context.Context, running, c *call) (tools.ToolResu
 }
 
 // await passes on what the worker says, until there is a result.
-func (r *Registry) await(ctx context.Context, c *call, sent <-chan error) (tools.ToolResult, error) {
+func (r *Registry) await(ctx context.Context, c *call, unsent <-chan error) (tools.ToolResult, error) {
 	in := tools.CallFrom(ctx)
 	for {
 		select {
-		case err := <-sent:
+		case err := <-unsent:
 			if err := r.unsent(ctx, c, err); err != nil && c.waiter.leave() {
 				return tools.ToolResult{}, err
 			}
-			sent = nil
 		case <-c.notes.come:
 			c.notes.pass(ctx, in)
 		case a := <-c.questions.next():
