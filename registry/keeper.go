@@ -13,6 +13,10 @@ import (
 // run it.
 const keepAfter = 100 * time.Millisecond
 
+// keepEvery is how long the keeper pauses at least, so that it does not wake up for
+// each of many calls.
+const keepEvery = 5 * time.Millisecond
+
 // keepAtOnce bounds how many records are written at a time, which the store
 // commits together.
 const keepAtOnce = 64
@@ -64,7 +68,7 @@ func (k *keeper) run(ctx context.Context, l *ledger) {
 			}
 			continue
 		}
-		timer := time.NewTimer(time.Until(next))
+		timer := time.NewTimer(max(time.Until(next), keepEvery))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():
