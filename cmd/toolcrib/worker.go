@@ -167,7 +167,9 @@ func (f *workerFlags) readKey() error {
 		if err != nil {
 			return fmt.Errorf("--toolset-key-file: %w", err)
 		}
-		key = string(text)
+		if key = string(text); strings.TrimRight(key, "\r\n") == "" {
+			return fmt.Errorf("--toolset-key-file: %s is empty", f.keyFile)
+		}
 	}
 	if key = strings.TrimRight(key, "\r\n"); key != "" {
 		f.options.Key = []byte(key)
@@ -235,7 +237,7 @@ func (a *app) work(ctx context.Context, f *workerFlags, args []string) error {
 	client, err := f.dial(ctx, logger)
 	if err == nil {
 		w := &worker{app: a, flags: f, gateway: g, client: client, logger: logger}
-		err = errors.Join(w.run(ctx), client.Close())
+		err = errors.Join(f.refused(w.run(ctx)), client.Close())
 	}
 	if never, ok := errors.AsType[*neverUpError](context.Cause(ctx)); ok {
 		err = never
@@ -270,6 +272,23 @@ func (f *workerFlags) unreached(err error) error {
 		hint = "; no --token-file was given"
 	}
 	return fmt.Errorf("the stream server cannot be reached: %w%s", err, hint)
+}
+
+// refused names the flag that is most likely missing or wrong when a gateway turns
+// the worker away for its key.
+func (f *workerFlags) refused(err error) error {
+	if !errors.Is(err, provider.ErrRefused) {
+		return err
+	}
+	switch text := err.Error(); {
+	case strings.HasSuffix(text, "needs its key, and the worker has none"):
+		return fmt.Errorf("%w; no --toolset-key-file was given", err)
+	case !strings.HasSuffix(text, "the worker's key is not that of the toolset"):
+		return err
+	case f.keyFile != "":
+		return fmt.Errorf("%w; it is that in --toolset-key-file %s", err, f.keyFile)
+	}
+	return fmt.Errorf("%w; it is that in %s", err, toolsetKeyEnv)
 }
 
 // worker serves what a gateway of its own holds.

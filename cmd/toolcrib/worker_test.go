@@ -2,12 +2,16 @@ package main
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/toolcrib/toolcrib/registry"
+	"github.com/toolcrib/toolcrib/registry/provider"
 	"github.com/toolcrib/toolcrib/registry/stream/connect"
 )
 
@@ -59,5 +63,48 @@ func TestWorkerAllowsPrivate(t *testing.T) {
 	f.options.MaxConcurrentToolCalls, f.connectWithin = 1, time.Second
 	if err := f.complete(nil); err == nil || !strings.HasPrefix(err.Error(), "--allow-private: ") {
 		t.Errorf("with a configuration: %v", err)
+	}
+}
+
+// Whom a gateway turns away for its key hears which flag is missing, or which file
+// holds the key that is not taken.
+func TestRefusedNamesTheKey(t *testing.T) {
+	key := func(text string) provider.Options { return provider.Options{Key: []byte(text)} }
+	for _, c := range []struct {
+		toolset string
+		flags   workerFlags
+		hint    string // what the error ends with
+	}{
+		{"post", workerFlags{}, "the worker has none; no --toolset-key-file was given"},
+		{"post", workerFlags{keyFile: "post.key", options: key("old")}, "not that of the toolset; it is that in --toolset-key-file post.key"},
+		{"post", workerFlags{options: key("old")}, "not that of the toolset; it is that in TOOLCRIB_TOOLSET_KEY"},
+		{"shop", workerFlags{keyFile: "post.key", options: key("old")}, "not among those that this gateway admits"},
+	} {
+		a := &registry.Announcement{Toolset: c.toolset, Instance: "i"}
+		if c.flags.options.Key != nil {
+			if err := a.Sign(c.flags.options.Key); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, why := registry.AdmitKeys(map[string]registry.KeyGrant{"post": {Key: []byte("new")}})(t.Context(), a)
+		err := c.flags.refused(fmt.Errorf("%w: %w", provider.ErrRefused, why))
+		if !errors.Is(err, provider.ErrRefused) || !strings.HasSuffix(err.Error(), c.hint) {
+			t.Errorf("%s, %q: got %v", c.toolset, c.flags.options.Key, err)
+		}
+	}
+	if err := (&workerFlags{}).refused(nil); err != nil {
+		t.Errorf("a worker that ended is told %v", err)
+	}
+}
+
+// A file without a key is no worker without one.
+func TestKeyFileIsEmpty(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "post.key")
+	if err := os.WriteFile(file, []byte("\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f := workerFlags{keyFile: file}
+	if err := f.readKey(); err == nil || err.Error() != "--toolset-key-file: "+file+" is empty" {
+		t.Errorf("got %v", err)
 	}
 }
