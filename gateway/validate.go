@@ -39,6 +39,9 @@ func (c *Config) Examine() (warnings ConfigErrors, err error) {
 	for i := range sources {
 		x.source(&sources[i])
 	}
+	if c.Workers.wanted() {
+		x.others = append(x.others, &sourceSpec{kind: kindWorkers, prefixes: c.Workers.prefixes()})
+	}
 	if _, said := c.places["workers.enabled"]; c.Workers != nil && !c.Workers.wanted() && !said {
 		x.warn("workers", "has no effect, as it says of no stream server", "enabled: true or url beside it")
 	}

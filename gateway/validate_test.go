@@ -118,6 +118,16 @@ c.yaml:5:27: tools.mcp_servers[1].command[0]: "./not-there" is not a program on 
 workers:
   listen: 127.0.0.1:7713
 `, `c.yaml:3:3: workers: has no effect, as it says of no stream server; expected enabled: true or url beside it`, ""},
+		"a tool of any worker": {public, `
+workers: {enabled: true, listen: none, toolsets: [{name: post}, {name: shop, prefix: shop_}]}
+tools: {entries: [{name: post_send}]}
+`, "", ""},
+		"a tool of workers with a prefix": {public, `
+workers: {enabled: true, listen: none, toolsets: [{name: shop, prefix: shop_}]}
+tools: {entries: [{name: shop_buy}, {name: post_send}]}
+toolsets: [{name: desk, include: [shop_buy, shopping]}]
+`, `c.yaml:3:44: tools.entries[1].name: no source has a tool "post_send"
+c.yaml:4:45: toolsets[0].include[1]: no tool matches "shopping"`, ""},
 		"workers that are switched off": {public, `
 workers: {enabled: false, listen: "127.0.0.1:7713"}
 `, "", ""},

@@ -64,6 +64,18 @@ type WorkerToolset struct {
 // wanted reports whether workers are to be reached.
 func (c *Workers) wanted() bool { return c != nil && (c.Enabled || c.URL != "") }
 
+// prefixes are what the names of workers' tools can begin with; none means anything.
+func (c *Workers) prefixes() []string {
+	var out []string
+	for _, t := range c.Toolsets {
+		if t.Prefix == "" {
+			return nil
+		}
+		out = append(out, t.Prefix)
+	}
+	return out
+}
+
 // fixed returns the settings that are used when the gateway is opened.
 func (c *Workers) fixed() any {
 	if c == nil {
