@@ -49,6 +49,8 @@ type call struct {
 
 	// turnedAway counts how often a worker had no room.
 	turnedAway atomic.Int32
+	// lost counts how often no worker had it that had taken it from the stream.
+	lost atomic.Int32
 
 	sent     atomic.Int64 // when it was put on the stream, in Unix nanoseconds, or 0
 	seen     atomic.Int64 // when this process last wrote or read its record, in Unix nanoseconds
@@ -388,8 +390,14 @@ func (c *call) finishLost(ctx context.Context, l *ledger, instance string, res *
 }
 
 // claim gives the call to a worker. held is the worker that has it when that is
-// another.
+// another. A call that is not recorded is nobody's, and runs unless it is over.
 func (c *call) claim(ctx context.Context, l *ledger, by *Claim) (v Verdict, held string, err error) {
+	if !c.recorded {
+		if c.over() || !c.hasToken(by.Token) {
+			return VerdictOver, "", nil
+		}
+		return VerdictRun, "", nil
+	}
 	err = c.surely(ctx, l, func(rec *record) (given bool) {
 		v, held, given = c.give(rec, by)
 		return given

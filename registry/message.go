@@ -126,6 +126,9 @@ type Route struct {
 	// answer confirms that it is recorded. Otherwise it is published under
 	// NotesSubject, and the call is sent again if it gets lost.
 	Confirm bool `json:"confirm,omitzero"`
+	// Again says that a call which needs no claim was sent before, and that a claim
+	// tells whether it is still to run: it may have killed those that had it.
+	Again bool `json:"again,omitzero"`
 }
 
 // NotesSubject returns the subject on which the owner of an inbox listens to

@@ -2,6 +2,7 @@ package registry
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/toolcrib/toolcrib/registry/stream"
@@ -190,7 +191,7 @@ func (r *Registry) mend(ctx context.Context, name string, list []*call) {
 		if ts.hasUnnamed() {
 			return // they cannot be asked
 		}
-		list = r.probe(ctx, name, list)
+		list = r.giveUp(ctx, name, r.probe(ctx, name, list))
 	}
 	if len(list) > 0 {
 		r.log.Warn("calls were lost and are sent again", "toolset", name, "calls", len(list))
@@ -230,6 +231,38 @@ func (r *Registry) probe(ctx context.Context, name string, list []*call) (lost [
 	return lost
 }
 
+// mostLost is how often a harmless call is sent again that workers took and have no
+// more, before it is held to be what ended them.
+const mostLost = 3
+
+// giveUp ends the calls that are not to be sent again, keeps them as dead letters, and
+// returns the others. One that is claimed before it runs has ended at most one worker.
+func (r *Registry) giveUp(ctx context.Context, toolset string, lost []*call) (others []*call) {
+	for _, c := range lost {
+		if c.message == nil || c.message.Route.Claim || c.lost.Add(1) <= mostLost {
+			others = append(others, c)
+			continue
+		}
+		sends := mostLost + 1
+		why := fmt.Sprintf("it was given to workers %d times, and none answered it or has it any more", sends)
+		r.log.Error("a call is given up", "toolset", toolset, "tool", c.tool, "call", c.id, "sent", sends)
+		payload, err := Encode(c.message)
+		if err == nil {
+			err = KeepDead(ctx, r.client, toolset, TypeCall, payload, DeadNote{Reason: why, Deliveries: sends})
+		}
+		if err != nil {
+			r.log.Error("a dead letter cannot be kept", "toolset", toolset, "call", c.id, "error", err)
+		}
+		res := failed(c.id, &ToolError{Code: CodeDeadLetter, Class: "permanent", Message: why})
+		if err := c.finish(ctx, &r.ledger, res); err != nil {
+			r.log.Error("the end of a call cannot be recorded", "toolset", toolset, "call", c.id, "error", err)
+		}
+		r.tell(c, res)
+		r.discard(c)
+	}
+	return others
+}
+
 // probeAtOnce bounds how many calls are asked for in one message.
 const probeAtOnce = 1000
 
@@ -244,7 +277,7 @@ func (r *Registry) resend(ctx context.Context, ts *toolset, list []*call) {
 			continue
 		}
 		again, route := *m, *m.Route
-		route.Inbox = r.inbox
+		route.Inbox, route.Again = r.inbox, !c.recorded
 		again.Route = &route
 		if err := r.add(ctx, ts, &again, c); err != nil {
 			return // it is tried again when it has been away for long enough

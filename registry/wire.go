@@ -97,7 +97,7 @@ func has[T any](fields int) bool { return reflect.TypeFor[T]().NumField() == fie
 
 // quickEncode encodes what most messages are, and reports false for others.
 func quickEncode(message any) ([]byte, bool) {
-	w := writer{odd: !has[ToolCallMessage](15) || !has[ToolCallMeta](10) || !has[Route](5) || !has[Asks](6) || !has[ToolResultMessage](11) ||
+	w := writer{odd: !has[ToolCallMessage](15) || !has[ToolCallMeta](10) || !has[Route](6) || !has[Asks](6) || !has[ToolResultMessage](11) ||
 		!has[Receipt](4) || !has[record](15) || !has[Claim](7)}
 	switch m := message.(type) {
 	case *ToolCallMessage:
@@ -139,6 +139,7 @@ func (w *writer) call(m *ToolCallMessage) {
 		w.text("token", r.Token)
 		w.flag("claim", r.Claim)
 		w.flag("confirm", r.Confirm)
+		w.flag("again", r.Again)
 		w.close()
 	}
 	if m.Asks != nil {

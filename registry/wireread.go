@@ -239,6 +239,8 @@ func (r *reader) route(m *Route, key []byte) int {
 		return r.flag(&m.Claim, 3)
 	case "confirm":
 		return r.flag(&m.Confirm, 4)
+	case "again":
+		return r.flag(&m.Again, 5)
 	}
 	return unknown
 }

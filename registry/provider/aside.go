@@ -123,7 +123,7 @@ func (a *aside) count() int {
 // isClaimed reports whether the place of a call may run it now: because the call
 // needs no claim, or has one. Otherwise the call is seen to elsewhere.
 func (w *worker) isClaimed(j *job) bool {
-	if r := j.msg.Route; r == nil || !r.Claim || j.claimed {
+	if r := j.msg.Route; r == nil || !r.Claim && !r.Again || j.claimed {
 		return true
 	}
 	parked, full := w.aside.park(j, max(refusals, w.opts.MaxQueuedToolCalls)/2)

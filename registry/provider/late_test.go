@@ -114,3 +114,50 @@ func TestRanAndComesAgain(t *testing.T) {
 		t.Errorf("it was claimed %d times, and ran %d times", claims.Load(), runs.Load())
 	}
 }
+
+// A harmless call that was sent again runs when its gateway says so, and not when it
+// says that the call is over.
+func TestSentAgainIsAskedFor(t *testing.T) {
+	c := newCrib(t, nil)
+	sub, err := c.connect().Respond(t.Context(), "asked", func(_ context.Context, m stream.Message) stream.Message {
+		var by registry.Claim
+		if err := json.Unmarshal(m.Payload, &by); err != nil {
+			t.Error(err)
+		}
+		if by.ToolUseID == "wanted" {
+			return stream.Message{Name: string(registry.VerdictRun)}
+		}
+		return stream.Message{Name: string(registry.VerdictOver)}
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { c.check(sub.Close()) })
+	ran := make(chan string, 2)
+	c.serve("demo", serving(func(_ context.Context, m registry.ToolCallMessage) (registry.ToolResultMessage, error) {
+		ran <- m.ToolUseID
+		return registry.ToolResultMessage{ResultJSON: m.Payload}, nil
+	}), provider.Options{})
+	c.up("demo", 1)
+	s, err := c.client.Stream(t.Context(), registry.RequestStream("demo"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, id := range []string{"over", "wanted"} {
+		payload, err := registry.Encode(&registry.ToolCallMessage{Type: registry.TypeCall, ToolUseID: id, Tool: "demo.read", Payload: json.RawMessage(`{}`),
+			Deadline: time.Now().Add(patience), Route: &registry.Route{Inbox: "asked", Token: "token", Again: true}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Add(t.Context(), registry.TypeCall, payload); err != nil {
+			t.Fatal(err)
+		}
+		await(t, "the call is settled", func() bool {
+			size, err := s.Size(t.Context())
+			return err == nil && size == stream.Size{}
+		})
+	}
+	if len(ran) != 1 || <-ran != "wanted" {
+		t.Error("what ran is not what was wanted")
+	}
+}
