@@ -19,6 +19,9 @@ const (
 	queueName = "bench"
 	requests  = "bench.requests"
 	replyTo   = "Reply-To"
+	// pullExpiry is for how long the worker asks for messages at a time, and so how long a
+	// round stalls at most when the library does not ask for more before that has passed.
+	pullExpiry = 2 * time.Second
 )
 
 // bare is the caller of the floor.
@@ -113,7 +116,7 @@ func workBare(ctx context.Context, o *floor.Options) error {
 				fmt.Fprintln(os.Stderr, "nats: worker:", err)
 			}
 		}()
-	}, jetstream.PullMaxMessages(max(o.InFlight, 1)))
+	}, jetstream.PullMaxMessages(max(o.InFlight, 1)), jetstream.PullExpiry(pullExpiry))
 	if err != nil {
 		return err
 	}
