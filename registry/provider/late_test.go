@@ -115,8 +115,8 @@ func TestRanAndComesAgain(t *testing.T) {
 	}
 }
 
-// A harmless call that was sent again runs when its gateway says so, and not when it
-// says that the call is over.
+// A harmless call that was sent again runs when its gateway says so, each time, and not
+// when it says that the call is over.
 func TestSentAgainIsAskedFor(t *testing.T) {
 	c := newCrib(t, nil)
 	sub, err := c.connect().Respond(t.Context(), "asked", func(_ context.Context, m stream.Message) stream.Message {
@@ -133,7 +133,7 @@ func TestSentAgainIsAskedFor(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { c.check(sub.Close()) })
-	ran := make(chan string, 2)
+	ran := make(chan string, 3)
 	c.serve("demo", serving(func(_ context.Context, m registry.ToolCallMessage) (registry.ToolResultMessage, error) {
 		ran <- m.ToolUseID
 		return registry.ToolResultMessage{ResultJSON: m.Payload}, nil
@@ -143,7 +143,7 @@ func TestSentAgainIsAskedFor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []string{"over", "wanted"} {
+	for _, id := range []string{"over", "wanted", "wanted"} {
 		payload, err := registry.Encode(&registry.ToolCallMessage{Type: registry.TypeCall, ToolUseID: id, Tool: "demo.read", Payload: json.RawMessage(`{}`),
 			Deadline: time.Now().Add(patience), Route: &registry.Route{Inbox: "asked", Token: "token", Again: true}})
 		if err != nil {
@@ -157,7 +157,7 @@ func TestSentAgainIsAskedFor(t *testing.T) {
 			return err == nil && size == stream.Size{}
 		})
 	}
-	if len(ran) != 1 || <-ran != "wanted" {
+	if len(ran) != 2 || <-ran != "wanted" || <-ran != "wanted" {
 		t.Error("what ran is not what was wanted")
 	}
 }

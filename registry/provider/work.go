@@ -368,8 +368,8 @@ func (j *job) cancelKey() string {
 // stream. Until a registry has that, it would let this worker run the call again when it
 // is delivered once more.
 func (w *worker) ran(j *job) {
-	if !j.claimed {
-		return
+	if !j.claimed || !j.msg.Route.Claim {
+		return // A harmless call that comes again was sent again, as its answer was lost.
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
