@@ -36,6 +36,7 @@ var imports = map[string][]string{
 	"internal/mainpkg":         nil,
 	"internal/spread":          nil,
 	"internal/crew":            nil,
+	"internal/wait":            nil,
 	"internal/heap":            nil,
 	"internal/loglimit":        nil,
 	"internal/disk":            nil,
@@ -69,8 +70,8 @@ var imports = map[string][]string{
 	"tools/mcptool":            with(ground, "internal/httpfault", "internal/mcpwire", "internal/mask", "internal/spread"),
 	"tools/a2atool":            with(ground, "internal/credential", "internal/httpfault", "internal/mask", "internal/netguard"),
 	"exec":                     with(ground, "internal/expr"),
-	"skill":                    with(ground, "internal/expr", "internal/yamldoc", "exec"),
-	"tools/flow":               with(ground, "internal/expr", "internal/yamldoc", "exec"),
+	"skill":                    with(ground, "internal/expr", "internal/wait", "internal/yamldoc", "exec"),
+	"tools/flow":               with(ground, "internal/expr", "internal/wait", "internal/yamldoc", "exec"),
 	"tools/flow/runs":          {"identity", "store", "tools/flow"},
 	"tools/flow/flowtest":      {"identity", "tools", "tools/flow"},
 	"set":                      with(ground, "adapter"),
@@ -89,8 +90,8 @@ var imports = map[string][]string{
 	"registry/stream/redisstream": {"registry/stream", "internal/crew", "internal/loglimit"},
 	"registry/stream/connect":     {"registry/stream", "registry/stream/natsstream", "registry/stream/redisstream"},
 	"registry/stream/streamtest":  {"registry/stream"},
-	"registry":                    with(ground, "internal/crew", "internal/loglimit", "store", "registry/stream"),
-	"registry/provider":           with(ground, "internal/crew", "registry", "registry/stream"),
+	"registry":                    with(ground, "internal/crew", "internal/loglimit", "internal/wait", "store", "registry/stream"),
+	"registry/provider":           with(ground, "internal/crew", "internal/wait", "registry", "registry/stream"),
 }
 
 // testSupport are packages that only tests may import.

@@ -52,9 +52,21 @@ func examine(t *testing.T, server, text string) (warnings, faults string) {
 	return list.Error(), faults
 }
 
+// public is a server that may be called.
+const public = "https://pets.example.com"
+
+// examined is a configuration, and what is found in it.
+type examined struct{ server, text, warnings, faults string }
+
+func (c examined) check(t *testing.T) {
+	warnings, faults := examine(t, c.server, c.text)
+	if diff := cmp.Diff([]string{c.warnings, c.faults}, []string{warnings, faults}); diff != "" {
+		t.Error(diff)
+	}
+}
+
 func TestExamine(t *testing.T) {
-	const public = "https://pets.example.com"
-	for name, c := range map[string]struct{ server, text, warnings, faults string }{
+	for name, c := range map[string]examined{
 		"fine": {public, `
 tools:
   built_in: [text.echo]
@@ -114,30 +126,32 @@ tools:
     - {name: b, command: [./not-there]}
 `, `c.yaml:4:27: tools.mcp_servers[0].command[0]: "no-such-program-here" is not found in PATH
 c.yaml:5:27: tools.mcp_servers[1].command[0]: "./not-there" is not a program on this machine`, ""},
-		"workers that nobody reaches": {public, `
+	} {
+		t.Run(name, c.check)
+	}
+}
+
+func TestExamineWorkers(t *testing.T) {
+	for name, c := range map[string]examined{
+		"nobody reaches them": {public, `
 workers:
   listen: 127.0.0.1:7713
 `, `c.yaml:3:3: workers: has no effect, as it says of no stream server; expected enabled: true or url beside it`, ""},
-		"a tool of any worker": {public, `
+		"a tool of any of them": {public, `
 workers: {enabled: true, listen: none, toolsets: [{name: post}, {name: shop, prefix: shop_}]}
 tools: {entries: [{name: post_send}]}
 `, "", ""},
-		"a tool of workers with a prefix": {public, `
+		"a tool of those with a prefix": {public, `
 workers: {enabled: true, listen: none, toolsets: [{name: shop, prefix: shop_}]}
 tools: {entries: [{name: shop_buy}, {name: post_send}]}
 toolsets: [{name: desk, include: [shop_buy, shopping]}]
 `, `c.yaml:3:44: tools.entries[1].name: no source has a tool "post_send"
 c.yaml:4:45: toolsets[0].include[1]: no tool matches "shopping"`, ""},
-		"workers that are switched off": {public, `
+		"they are switched off": {public, `
 workers: {enabled: false, listen: "127.0.0.1:7713"}
 `, "", ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			warnings, faults := examine(t, c.server, c.text)
-			if diff := cmp.Diff([]string{c.warnings, c.faults}, []string{warnings, faults}); diff != "" {
-				t.Error(diff)
-			}
-		})
+		t.Run(name, c.check)
 	}
 }
 

@@ -31,6 +31,22 @@ func newWorld(client stream.Client, records store.Records) *world {
 		calls: map[string]*call{}, toolsets: map[string]*toolset{}, absent: map[string]time.Time{}}}
 }
 
+// natsClient returns a client of a stream server of its own.
+func natsClient(t *testing.T) stream.Client {
+	t.Helper()
+	server, err := natsserver.Start(t.TempDir(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	client, err := server.Client(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
+}
+
 // pasts are what may have become of a call before it is claimed or answered.
 var pasts = []string{"new", "kept", "claimed", "done", "elsewhere", "moved", "late", "unrecorded", "unknown"}
 
@@ -155,16 +171,7 @@ func drawn(t *rapid.T, name string, ids []string) (list [][]byte) {
 // Claims and results that come together are decided as if they had come one after
 // the other, whatever is wrong with some of them.
 func TestTogetherAsOneByOne(t *testing.T) {
-	server, err := natsserver.Start(t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	client, err := server.Client(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := natsClient(t)
 	stores := [2]store.Records{memory(t), memory(t)}
 	n, joined := 0, 0
 	rapid.Check(t, func(t *rapid.T) {

@@ -210,64 +210,6 @@ func (c *call) answer(res *ToolResultMessage) {
 	}
 }
 
-// wrote takes over what was written. Of a record that was removed it keeps the revision,
-// so that none is put in its place. The caller holds the lock.
-func (c *call) wrote(rec record, rev store.Revision) {
-	if c.early {
-		rev = c.rev
-	}
-	c.settled(rec, rev)
-}
-
-// waiter tells whether the one who waits for a call is given its result or waits no
-// longer, whichever comes first.
-type waiter struct{ state atomic.Int32 }
-
-const (
-	waiterStays = iota
-	waiterGiven
-	waiterLeft
-)
-
-// give reports whether the result is for the one who waits.
-func (w *waiter) give() bool {
-	return w.state.CompareAndSwap(waiterStays, waiterGiven) || w.state.Load() == waiterGiven
-}
-
-// leave reports whether one who waits may go without the result. Otherwise it comes at
-// once.
-func (w *waiter) leave() bool {
-	return w.state.CompareAndSwap(waiterStays, waiterLeft) || w.state.Load() == waiterLeft
-}
-
-// soonest bounds how long after a claim the one who waits for the call is given its
-// result at once.
-const soonest = lookAfter / 2
-
-// ends is record.end for the next record of this call. Where only the one who waits here
-// will ever ask for the call, that one gets its result at once, and its record goes: a
-// worker that is given the call again hears that it is over, as of any call of which
-// nothing is known. The worker gives the result again until the record is gone, and no
-// other process looks at a call that is as young, unless this one does not answer. The
-// caller holds the lock.
-func (c *call) ends(next *record, res *ToolResultMessage, by *Receipt) (ended, foreign bool) {
-	early := !c.again && next.State == stateClaimed && time.Since(next.Claimed) < soonest
-	ended, foreign = next.end(res, by)
-	c.early = ended && early
-	return ended, foreign
-}
-
-// writes returns what writes the next record of the call, or removes it. The caller
-// holds the lock.
-func (c *call) writes(l *ledger, next *record) (w store.Write, waits bool, err error) {
-	if c.early = c.early && c.waiter.give(); c.early {
-		c.removing.Store(true)
-		c.answer(next.Result)
-		return store.Write{Key: c.key, If: c.rev, Delete: true}, false, nil
-	}
-	return l.writeOf(c.key, next, c.rev, c.rec.State)
-}
-
 // errUnread says that there may be a record which another process wrote.
 var errUnread = errors.New("the record of a call cannot be read")
 
@@ -443,62 +385,6 @@ func (c *call) give(rec *record, by *Claim) (v Verdict, held string, given bool)
 		return VerdictOver, "", false
 	}
 	return rec.give(by)
-}
-
-// give makes the call the worker's if no worker has it, or the same one by an earlier
-// try, and reports whether that was so.
-func (r *record) give(by *Claim) (v Verdict, held string, given bool) {
-	v, held = r.verdict(by)
-	given = v == VerdictRun && (r.State == stateAccepted || r.Try != by.Try)
-	if given {
-		r.State, r.Instance, r.Try, r.Claimed, r.Message, r.Meta = stateClaimed, by.Instance, by.Try, time.Now(), nil, r.meta()
-	}
-	return v, held, given
-}
-
-// unrun reports whether the record is that of a call with this digest which is over
-// and certainly did not run.
-func (r *record) unrun(digest string) bool {
-	return r.Digest == digest && r.State == stateDone && r.Result.Error != nil && r.Result.Error.NotDelivered && !r.Result.Error.OutcomeUnknown
-}
-
-// done gives the call its result.
-func (r *record) done(res *ToolResultMessage) {
-	r.State, r.Message, r.Meta, r.Result, r.Finished = stateDone, nil, nil, res, time.Now()
-}
-
-// meta says whose call it is, as long as it is open and somebody knows.
-func (r *record) meta() *ToolCallMeta {
-	if r.Message != nil {
-		return r.Message.Meta
-	}
-	return r.Meta
-}
-
-// end gives the call a result unless it has one, and reports whether it did.
-// foreign says that the result is of a worker that does not have the call.
-func (r *record) end(res *ToolResultMessage, by *Receipt) (ended, foreign bool) {
-	foreign = r.Token != by.Token || r.State == stateClaimed && r.Instance != by.Instance
-	if foreign || r.State == stateDone {
-		return false, foreign
-	}
-	kept := *res
-	kept.Receipt = nil
-	r.done(&kept)
-	return true, false
-}
-
-// verdict says what becomes of a claim. A worker that has the call already asks
-// again because it did not hear the answer; it makes sure itself that it runs the
-// call once.
-func (r *record) verdict(by *Claim) (v Verdict, held string) {
-	switch {
-	case r.Token != by.Token || r.State == stateDone || !time.Now().Before(r.Deadline), r.State == stateClaimed && r.Instance == by.Instance && by.Try < r.Try:
-		return VerdictOver, ""
-	case r.State == stateAccepted, r.Instance == by.Instance:
-		return VerdictRun, ""
-	}
-	return VerdictHeld, r.Instance
 }
 
 // hasToken reports whether a token is that of the message which asks for the call.

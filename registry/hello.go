@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/toolcrib/toolcrib/internal/wait"
 	"github.com/toolcrib/toolcrib/registry/stream"
 )
 
@@ -26,7 +27,7 @@ func (r *Registry) hello(ctx context.Context) error {
 // backend is reached.
 func (r *Registry) Readmit() {
 	r.background(func(ctx context.Context) {
-		for pause := helloFirst; r.hello(ctx) != nil && sleep(ctx, pause); {
+		for pause := helloFirst; r.hello(ctx) != nil && wait.For(ctx, pause); {
 			pause = min(2*pause, helloTime)
 		}
 		r.helloAgain()
@@ -35,22 +36,10 @@ func (r *Registry) Readmit() {
 
 // helloAgain says hello to workers that were not there yet.
 func (r *Registry) helloAgain() {
-	for pause, said := helloFirst, time.Duration(0); said < helloTime && sleep(r.ctx, pause); pause *= 2 {
+	for pause, said := helloFirst, time.Duration(0); said < helloTime && wait.For(r.ctx, pause); pause *= 2 {
 		said += pause
 		if err := r.hello(r.ctx); err != nil && r.ctx.Err() == nil {
 			r.log.Debug("workers cannot be asked to announce themselves, which they do in time", "error", err)
 		}
-	}
-}
-
-// sleep waits, and reports false when ctx ended before.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }

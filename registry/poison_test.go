@@ -8,23 +8,13 @@ import (
 	"time"
 
 	"github.com/toolcrib/toolcrib/registry/stream"
-	"github.com/toolcrib/toolcrib/registry/stream/natsserver"
 )
 
 // A harmless call that workers take and have no more is sent again a few times, as one
 // that is claimed, and then kept as a dead letter, of which its caller is told. No worker
 // is let run what is left of it.
 func TestHarmlessCallThatEndsWorkers(t *testing.T) {
-	server, err := natsserver.Start(t.TempDir(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer server.Close()
-	client, err := server.Client(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
+	client := natsClient(t)
 	r := &Registry{client: client, ledger: ledger{records: memory(t), retention: time.Hour}, log: slog.New(slog.DiscardHandler),
 		calls: map[string]*call{}, toolsets: map[string]*toolset{}, absent: map[string]time.Time{}, inbox: "inbox"}
 	r.toolsets["math"] = r.newToolset("math", agreement{})

@@ -64,6 +64,62 @@ const (
 	lookAfter = 15 * time.Second
 )
 
+// give makes the call the worker's if no worker has it, or the same one by an earlier
+// try, and reports whether that was so.
+func (r *record) give(by *Claim) (v Verdict, held string, given bool) {
+	v, held = r.verdict(by)
+	given = v == VerdictRun && (r.State == stateAccepted || r.Try != by.Try)
+	if given {
+		r.State, r.Instance, r.Try, r.Claimed, r.Message, r.Meta = stateClaimed, by.Instance, by.Try, time.Now(), nil, r.meta()
+	}
+	return v, held, given
+}
+
+// unrun reports whether the record is that of a call with this digest which is over
+// and certainly did not run.
+func (r *record) unrun(digest string) bool {
+	return r.Digest == digest && r.State == stateDone && r.Result.Error != nil && r.Result.Error.NotDelivered && !r.Result.Error.OutcomeUnknown
+}
+
+// done gives the call its result.
+func (r *record) done(res *ToolResultMessage) {
+	r.State, r.Message, r.Meta, r.Result, r.Finished = stateDone, nil, nil, res, time.Now()
+}
+
+// meta says whose call it is, as long as it is open and somebody knows.
+func (r *record) meta() *ToolCallMeta {
+	if r.Message != nil {
+		return r.Message.Meta
+	}
+	return r.Meta
+}
+
+// end gives the call a result unless it has one, and reports whether it did.
+// foreign says that the result is of a worker that does not have the call.
+func (r *record) end(res *ToolResultMessage, by *Receipt) (ended, foreign bool) {
+	foreign = r.Token != by.Token || r.State == stateClaimed && r.Instance != by.Instance
+	if foreign || r.State == stateDone {
+		return false, foreign
+	}
+	kept := *res
+	kept.Receipt = nil
+	r.done(&kept)
+	return true, false
+}
+
+// verdict says what becomes of a claim. A worker that has the call already asks
+// again because it did not hear the answer; it makes sure itself that it runs the
+// call once.
+func (r *record) verdict(by *Claim) (v Verdict, held string) {
+	switch {
+	case r.Token != by.Token || r.State == stateDone || !time.Now().Before(r.Deadline), r.State == stateClaimed && r.Instance == by.Instance && by.Try < r.Try:
+		return VerdictOver, ""
+	case r.State == stateAccepted, r.Instance == by.Instance:
+		return VerdictRun, ""
+	}
+	return VerdictHeld, r.Instance
+}
+
 // ledger keeps the records of calls.
 type ledger struct {
 	records   store.Records

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/toolcrib/toolcrib/internal/wait"
 	"github.com/toolcrib/toolcrib/registry"
 	"github.com/toolcrib/toolcrib/registry/stream"
 )
@@ -203,7 +204,7 @@ func (w *worker) enter(ctx context.Context) (admitted bool, err error) {
 			said = a.Message
 			w.log.Info("the worker is on standby", "reason", said)
 		}
-		if !sleep(ctx, retryAfter(&a)) {
+		if !wait.For(ctx, retryAfter(&a)) {
 			return false, nil
 		}
 	}
@@ -213,17 +214,6 @@ func (w *worker) enter(ctx context.Context) (admitted bool, err error) {
 // retryAfter is how long to wait before a registry is asked again.
 func retryAfter(a *registry.Admission) time.Duration {
 	return max(time.Duration(a.RetryAfterMS)*time.Millisecond, 10*time.Millisecond)
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // announceTime bounds one announcement, which may write to the store.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/toolcrib/toolcrib/internal/wait"
 	"github.com/toolcrib/toolcrib/registry"
 )
 
@@ -29,7 +30,7 @@ func (w *worker) stayKnown(ctx context.Context) error {
 		if ok && greeted {
 			pause = firstPause
 			// Many workers hear of a registry that starts in one moment.
-			ok = sleep(ctx, max(rand.N(firstPause), greetings.next(time.Now())))
+			ok = wait.For(ctx, max(rand.N(firstPause), greetings.next(time.Now())))
 		}
 		if !ok {
 			return nil
@@ -49,7 +50,7 @@ func (w *worker) stayKnown(ctx context.Context) error {
 		case a.Status == registry.StatusRefused:
 			return fmt.Errorf("%w: %s", ErrRefused, a.Message)
 		case a.Status == registry.StatusStandby && a.Changing:
-			if !sleep(ctx, retryAfter(&a)) {
+			if !wait.For(ctx, retryAfter(&a)) {
 				return nil
 			}
 			poke(w.renew)

@@ -13,6 +13,7 @@ import (
 	"github.com/toolcrib/toolcrib/exec"
 	"github.com/toolcrib/toolcrib/internal/expr"
 	"github.com/toolcrib/toolcrib/internal/rawjson"
+	"github.com/toolcrib/toolcrib/internal/wait"
 	"github.com/toolcrib/toolcrib/tools"
 )
 
@@ -207,30 +208,16 @@ const maxBackoff = time.Minute
 
 // one runs one element as often as it may be tried.
 func (j *job) one(ctx context.Context, i int) (value any, attempts int, err error) {
-	wait := j.node.Retry.Backoff
+	backoff := j.node.Retry.Backoff
 	for attempts = 1; ; attempts++ {
 		value, err = j.attempt(ctx, i)
 		if err == nil || attempts >= j.node.Retry.Attempts || ctx.Err() != nil || !j.repeatable(err) {
 			return value, attempts, err
 		}
-		if !pause(ctx, wait) {
+		if !wait.For(ctx, backoff) {
 			return nil, attempts, err
 		}
-		wait = min(wait*2, maxBackoff)
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
+		backoff = min(backoff*2, maxBackoff)
 	}
 }
 

@@ -1,0 +1,25 @@
+package wait
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+func TestFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		if !For(t.Context(), time.Minute) || time.Since(began) != time.Minute {
+			t.Errorf("it waited for %s", time.Since(began))
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if began = time.Now(); For(ctx, time.Minute) || time.Since(began) != time.Second {
+			t.Errorf("it waited for %s after the end", time.Since(began))
+		}
+		if For(ctx, 0) || !For(t.Context(), -1) {
+			t.Error("no time at all is not told from the end")
+		}
+	})
+}
