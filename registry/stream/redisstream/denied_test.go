@@ -13,7 +13,7 @@ import (
 	"github.com/toolcrib/toolcrib/registry/stream/redisstream"
 )
 
-// Where a user may no longer listen to one of its channels it still hears the others.
+// Where a user may no longer listen to one of its channels it still hears the others, and that one again when it may.
 func TestRightTakenAway(t *testing.T) {
 	server := peertest.StartRedis(t, nil)
 	admin := redis.NewClient(&redis.Options{Addr: server.Addr()})
@@ -35,7 +35,11 @@ func TestRightTakenAway(t *testing.T) {
 	defer client.Close()
 	heard := make(chan stream.Message, 100)
 	for _, subject := range []string{"kept", "lost"} {
-		if _, err := client.Subscribe(peertest.Bounded(t), subject, func(m stream.Message) { heard <- m }); err != nil {
+		if _, err := client.Subscribe(peertest.Bounded(t), subject, func(m stream.Message) {
+			if m.Name != "news" {
+				heard <- m
+			}
+		}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -54,15 +58,25 @@ func TestRightTakenAway(t *testing.T) {
 	if err := other.Publish(ctx, "kept", stream.Message{Name: "last"}); err != nil {
 		t.Fatal(err)
 	}
-	for m := range heard {
-		if m.Name == "last" {
-			break
-		}
+	if m := <-heard; m.Name != "last" {
+		t.Errorf("heard %s", m.Name)
 	}
 	if _, err := client.Subscribe(ctx, "lost", func(stream.Message) {}); !errors.Is(err, stream.ErrForbidden) || !strings.Contains(err.Error(), "toolcrib:0:bus:lost") {
 		t.Errorf("Subscribe without the right = %v", err)
 	}
 	if _, err := client.Subscribe(ctx, "kept", func(stream.Message) {}); err != nil {
 		t.Errorf("Subscribe with the right = %v", err)
+	}
+	allow("&toolcrib:0:bus:kept", "&toolcrib:0:bus:lost")
+	for !strings.Contains(log.String(), "listen again") && ctx.Err() == nil {
+		if err := other.Publish(ctx, "kept", stream.Message{Name: "news"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := other.Publish(ctx, "lost", stream.Message{Name: "found"}); err != nil {
+		t.Fatal(err)
+	}
+	if m := <-heard; m.Name != "found" {
+		t.Errorf("heard %s", m.Name)
 	}
 }

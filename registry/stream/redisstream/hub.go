@@ -21,6 +21,7 @@ type hub struct {
 
 	mu       sync.Mutex
 	channels map[string]*channel
+	fresh    bool          // the next answer is to the subscription to all channels at once on a new connection
 	orders   []order       // for Redis, in the order in which it is to confirm them
 	sent     []order       // of them, those that it has not answered
 	news     chan struct{} // has room for one: there are orders
@@ -40,8 +41,18 @@ type channel struct {
 	ears    map[*ear]struct{}
 	leaving []*ear        // hear on until Redis sends no more
 	ready   chan struct{} // closed when Redis said that it sends what is published from now on
-	signals []chan struct{}
+	waits   []wait        // for what Redis is to confirm, in that order
+	lost    error         // says that Redis no longer permits it
 }
+
+// wait is for Redis to confirm that it began or ended to send what is published on a channel.
+type wait struct {
+	done  chan struct{}
+	begin bool
+}
+
+// relisten is after how long a channel is subscribed to again that Redis no longer permitted.
+const relisten = 5 * time.Second
 
 // ear hears what is published on a channel.
 type ear struct {
@@ -68,9 +79,7 @@ func (h *hub) listenNow(ctx context.Context, e *ear) error {
 func (h *hub) listenUnless(ctx context.Context, e *ear, broken <-chan struct{}) error {
 	select {
 	case <-h.add(e):
-		h.mu.Lock()
-		defer h.mu.Unlock()
-		return e.denied
+		return h.joined(e)
 	case <-broken:
 		h.remove(e)
 		return stream.ErrUnavailable
@@ -80,6 +89,17 @@ func (h *hub) listenUnless(ctx context.Context, e *ear, broken <-chan struct{}) 
 	case <-h.ctx.Done():
 		return stream.ErrClosed
 	}
+}
+
+// joined returns why Redis does not let an ear hear that was to.
+func (h *hub) joined(e *ear) error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if c := h.channels[e.name]; e.denied == nil && c != nil && c.lost != nil {
+		delete(c.ears, e)
+		return c.lost
+	}
+	return e.denied
 }
 
 // add lets an ear hear, and does not wait.
@@ -93,7 +113,7 @@ func (h *hub) add(e *ear) (ready <-chan struct{}) {
 	}
 	if len(c.ears) == 0 {
 		c.ready = make(chan struct{})
-		c.signals = append(c.signals, c.ready)
+		c.waits = append(c.waits, wait{c.ready, true})
 		h.order(order{e.name, true})
 	}
 	c.ears[e] = struct{}{}
@@ -115,14 +135,27 @@ func (h *hub) order(o order) {
 
 // carryOut passes orders on to Redis. The first lets receive begin, since there is nothing to receive before.
 func (h *hub) carryOut() {
+	var pause backoff
+	var unsent []string
 	for first := true; ; {
 		for _, o := range h.takeOrders() {
-			h.send(o)
+			if !h.send(o) && o.subscribe {
+				unsent = append(unsent, o.name)
+			}
 			if first {
 				first = false
 				h.running.Go(h.receive)
 			}
 		}
+		if len(unsent) > 0 {
+			if !pause.wait(h.ctx) {
+				return
+			}
+			h.again(unsent)
+			unsent = nil
+			continue
+		}
+		pause.reset()
 		select {
 		case <-h.news:
 		case <-h.ctx.Done():
@@ -131,8 +164,9 @@ func (h *hub) carryOut() {
 	}
 }
 
-// send sends an order. Without a connection it is noted, and carried out when there is one.
-func (h *hub) send(o order) {
+// send sends an order, and reports whether it could. One that it could not send is carried out on the next connection,
+// unless that one was there before the order was noted.
+func (h *hub) send(o order) bool {
 	h.mu.Lock()
 	h.sent = append(h.sent, o)
 	h.mu.Unlock()
@@ -142,7 +176,25 @@ func (h *hub) send(o order) {
 	}
 	if tell(h.ctx, o.name) != nil {
 		h.answered(o.name)
+		return false
 	}
+	return true
+}
+
+// again orders the subscriptions to channels that are waited for and were not confirmed.
+func (h *hub) again(names []string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, name := range names {
+		if c := h.channels[name]; c != nil && c.begins() {
+			h.order(order{name, true})
+		}
+	}
+}
+
+// begins reports whether the subscription that the channel's ears need is not confirmed.
+func (c *channel) begins() bool {
+	return len(c.ears) > 0 && slices.ContainsFunc(c.waits, func(w wait) bool { return w.done == c.ready })
 }
 
 // answered removes the oldest order about a channel from those that Redis has not answered.
@@ -177,20 +229,20 @@ func (h *hub) unlisten(e *ear) {
 func (h *hub) remove(e *ear) (gone <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	signal := make(chan struct{})
+	done := make(chan struct{})
 	c := h.channels[e.name]
 	if c == nil {
-		close(signal)
-		return signal
+		close(done)
+		return done
 	}
 	if delete(c.ears, e); len(c.ears) > 0 {
-		close(signal)
-		return signal
+		close(done)
+		return done
 	}
 	c.leaving = append(c.leaving, e)
-	c.signals = append(c.signals, signal)
+	c.waits = append(c.waits, wait{done, false})
 	h.order(order{e.name, false})
-	return signal
+	return done
 }
 
 // receive hands on what Redis sends, until the client's time is over.
@@ -203,14 +255,14 @@ func (h *hub) receive() {
 			h.dispatch(got)
 			continue
 		}
-		if answered := judge(err) == answered; answered {
+		if _, plain := err.(redis.Error); plain { //nolint:errorlint // One that is wrapped refused the connection.
 			h.refuse(err)
-			continue
+		} else {
+			if h.ctx.Err() == nil && pause.next == 0 {
+				h.log.Warn("the connection to Redis broke; messages may be lost", "err", err)
+			}
+			h.lose()
 		}
-		if h.ctx.Err() == nil && pause.next == 0 {
-			h.log.Warn("the connection to Redis broke; messages may be lost", "err", err)
-		}
-		h.lose()
 		pause.wait(h.ctx)
 	}
 }
@@ -223,7 +275,7 @@ func (h *hub) dispatch(got any) {
 		}
 	case *redis.Subscription:
 		h.answered(got.Channel)
-		h.confirm(got.Channel)
+		h.confirm(got.Channel, got.Kind == "subscribe")
 	}
 }
 
@@ -237,25 +289,34 @@ func (h *hub) hearing(name string) []*ear {
 	return slices.AppendSeq(slices.Clone(c.leaving), maps.Keys(c.ears))
 }
 
-// confirm notes that Redis carried out the oldest subscription or its end that it has not confirmed.
-func (h *hub) confirm(name string) {
+// confirm notes that Redis began or ended to send what is published on a channel.
+func (h *hub) confirm(name string, begin bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.fresh = false
 	c := h.channels[name]
-	if c == nil || len(c.signals) == 0 {
-		return // Subscribed to again after the connection broke.
+	if c == nil {
+		return
 	}
-	close(c.signals[0])
-	c.signals = c.signals[1:]
+	if begin && c.lost != nil {
+		c.lost = nil
+		h.log.Info("Redis lets this process listen again", "channel", name)
+	}
+	if len(c.waits) == 0 || c.waits[0].begin != begin {
+		return // Nobody waits for what a new connection or a refusal made necessary.
+	}
+	close(c.waits[0].done)
+	c.waits = c.waits[1:]
 	h.tidy(name, c)
 }
 
 // refuse takes it that Redis does not let the client listen to a channel: that of the oldest order that it has not answered.
-// Where there is none, all channels were subscribed to at once on a new connection, and it is asked for each alone.
+// Where all channels were subscribed to at once on a new connection, it is asked for each alone.
 func (h *hub) refuse(err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if len(h.sent) == 0 {
+	if h.fresh || len(h.sent) == 0 {
+		h.fresh = false
 		for name, c := range h.channels {
 			if len(c.ears) > 0 {
 				h.order(order{name, true})
@@ -266,19 +327,42 @@ func (h *hub) refuse(err error) {
 	name := h.sent[0].name
 	h.sent = h.sent[1:]
 	err = denied([]any{"SUBSCRIBE", name}, err)
-	h.log.Error("Redis does not let this process listen", "channel", name, "err", err)
+	h.order(order{name, false}) // or it would be subscribed to with all others on the next connection
 	c := h.channels[name]
-	if c == nil {
-		return
+	switch {
+	case c == nil:
+	case c.begins():
+		h.log.Error("Redis does not let this process listen", "channel", name, "err", err)
+		h.deny(name, c, err)
+	case len(c.ears) > 0:
+		h.lack(name, c, err)
 	}
+}
+
+// deny ends the ears of a channel that Redis does not permit. The caller holds mu.
+func (h *hub) deny(name string, c *channel, err error) {
 	for e := range c.ears {
 		e.denied = err
 	}
-	for _, signal := range c.signals {
-		close(signal)
+	for _, w := range c.waits {
+		close(w.done)
 	}
 	delete(h.channels, name)
-	h.order(order{name, false}) // or it would be subscribed to with all others on the next connection
+}
+
+// lack keeps the ears of a channel that Redis no longer permits, which hear again once it does. The caller holds mu.
+func (h *hub) lack(name string, c *channel, err error) {
+	if c.lost == nil {
+		h.log.Error("Redis no longer lets this process listen", "channel", name, "err", err)
+	}
+	c.lost = err
+	time.AfterFunc(relisten, func() {
+		h.mu.Lock()
+		defer h.mu.Unlock()
+		if h.channels[name] == c && c.lost != nil && len(c.ears) > 0 {
+			h.order(order{name, true})
+		}
+	})
 }
 
 // lose notes that the connection broke, on which nothing more is confirmed. What is listened to is subscribed to on the
@@ -288,24 +372,24 @@ func (h *hub) lose() {
 	defer h.mu.Unlock()
 	close(h.broken)
 	h.broken = make(chan struct{})
-	h.sent = nil
+	h.sent, h.fresh = nil, true
 	for name, c := range h.channels {
-		var waits []chan struct{}
-		for _, signal := range c.signals {
-			if len(c.ears) > 0 && signal == c.ready {
-				waits = append(waits, signal)
-			} else {
-				close(signal)
+		begins := c.begins()
+		for _, w := range c.waits {
+			if !begins || w.done != c.ready {
+				close(w.done)
 			}
 		}
-		c.signals = waits
+		if c.waits = nil; begins {
+			c.waits = []wait{{c.ready, true}}
+		}
 		h.tidy(name, c)
 	}
 }
 
 // tidy forgets a channel that nobody hears. The caller holds mu.
 func (h *hub) tidy(name string, c *channel) {
-	if len(c.signals) > 0 {
+	if len(c.waits) > 0 {
 		return
 	}
 	c.leaving = nil
