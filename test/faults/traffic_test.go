@@ -97,7 +97,8 @@ func TestLargeResult(t *testing.T) {
 			t.Logf("%s over %s: %d MiB in %s, at most %d MiB of memory so far", version, name, size>>20, time.Since(began).Round(time.Millisecond), peakOf(t, p.PID())>>20)
 		}
 	}
-	if peak, most := peakOf(t, p.PID()), 6*size+(64<<20); peak > most {
+	const garbage = 128 << 20 // that a collector lets lie which has little of a busy processor
+	if peak, most := peakOf(t, p.PID()), 6*size+garbage; peak > most {
 		t.Errorf("it took %d MiB of memory for results of %d MiB", peak>>20, size>>20)
 	}
 	if got := connect(t, p.url+"/mcp", stateless).text(t, "kid_echo", `{}`); got != `{}` {
