@@ -175,7 +175,7 @@ func (h *hub) send(o order) bool {
 		tell = h.sub.Subscribe
 	}
 	if tell(h.ctx, o.name) != nil {
-		h.answered(o.name)
+		h.withdraw(o)
 		return false
 	}
 	return true
@@ -197,11 +197,11 @@ func (c *channel) begins() bool {
 	return len(c.ears) > 0 && slices.ContainsFunc(c.waits, func(w wait) bool { return w.done == c.ready })
 }
 
-// answered removes the oldest order about a channel from those that Redis has not answered.
-func (h *hub) answered(name string) {
+// withdraw removes an order that was not sent.
+func (h *hub) withdraw(o order) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if at := slices.IndexFunc(h.sent, func(o order) bool { return o.name == name }); at >= 0 {
+	if at := slices.Index(h.sent, o); at >= 0 {
 		h.sent = slices.Delete(h.sent, at, at+1)
 	}
 }
@@ -274,8 +274,7 @@ func (h *hub) dispatch(got any) {
 			e.hear(got.Payload)
 		}
 	case *redis.Subscription:
-		h.answered(got.Channel)
-		h.confirm(got.Channel, got.Kind == "subscribe")
+		h.confirm(order{got.Channel, got.Kind == "subscribe"})
 	}
 }
 
@@ -289,25 +288,26 @@ func (h *hub) hearing(name string) []*ear {
 	return slices.AppendSeq(slices.Clone(c.leaving), maps.Keys(c.ears))
 }
 
-// confirm notes that Redis began or ended to send what is published on a channel.
-func (h *hub) confirm(name string, begin bool) {
+// confirm notes that Redis carried out an order, and so has answered those that were sent before it.
+func (h *hub) confirm(o order) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.fresh = false
-	c := h.channels[name]
+	h.sent = h.sent[slices.Index(h.sent, o)+1:]
+	c := h.channels[o.name]
 	if c == nil {
 		return
 	}
-	if begin && c.lost != nil {
+	if o.subscribe && c.lost != nil {
 		c.lost = nil
-		h.log.Info("Redis lets this process listen again", "channel", name)
+		h.log.Info("Redis lets this process listen again", "channel", o.name)
 	}
-	if len(c.waits) == 0 || c.waits[0].begin != begin {
+	if len(c.waits) == 0 || c.waits[0].begin != o.subscribe {
 		return // Nobody waits for what a new connection or a refusal made necessary.
 	}
 	close(c.waits[0].done)
 	c.waits = c.waits[1:]
-	h.tidy(name, c)
+	h.tidy(o.name, c)
 }
 
 // refuse takes it that Redis does not let the client listen to a channel: that of the oldest order that it has not answered.

@@ -125,6 +125,29 @@ func TestConfirmations(t *testing.T) {
 	}
 }
 
+// A refusal is that of the order that Redis answers, also when it refused before what was subscribed to nowhere else.
+func TestRefusalAfterRefusal(t *testing.T) {
+	h := deafHub(t)
+	send := func() { h.sent = append(h.sent, h.takeOrders()...) }
+	h.lose()
+	first, second := &ear{name: "x"}, &ear{name: "y"}
+	h.add(first)
+	send()
+	for first.denied == nil && len(h.sent) > 0 {
+		h.refuse(said(noPermission))
+		send()
+	}
+	if first.denied == nil {
+		t.Fatal("a refusal was not told")
+	}
+	h.dispatch(&redis.Subscription{Kind: "unsubscribe", Channel: "x"})
+	h.add(second)
+	send()
+	if h.refuse(said(noPermission)); second.denied == nil {
+		t.Errorf("the refusal of the next was not told; %v are not answered", h.sent)
+	}
+}
+
 // What listened before hears again when it is permitted again.
 func TestListenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
