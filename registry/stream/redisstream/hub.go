@@ -43,6 +43,7 @@ type channel struct {
 	ready   chan struct{} // closed when Redis said that it sends what is published from now on
 	waits   []wait        // for what Redis is to confirm, in that order
 	lost    error         // says that Redis no longer permits it
+	later   bool          // it is to be subscribed to again after a while
 }
 
 // wait is for Redis to confirm that it began or ended to send what is published on a channel.
@@ -175,7 +176,7 @@ func (h *hub) send(o order) bool {
 		tell = h.sub.Subscribe
 	}
 	if tell(h.ctx, o.name) != nil {
-		h.withdraw(o)
+		h.lose()
 		return false
 	}
 	return true
@@ -186,7 +187,7 @@ func (h *hub) again(names []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, name := range names {
-		if c := h.channels[name]; c != nil && c.begins() {
+		if c := h.channels[name]; c != nil && (c.begins() || c.lost != nil && len(c.ears) > 0) {
 			h.order(order{name, true})
 		}
 	}
@@ -195,15 +196,6 @@ func (h *hub) again(names []string) {
 // begins reports whether the subscription that the channel's ears need is not confirmed.
 func (c *channel) begins() bool {
 	return len(c.ears) > 0 && slices.ContainsFunc(c.waits, func(w wait) bool { return w.done == c.ready })
-}
-
-// withdraw removes an order that was not sent.
-func (h *hub) withdraw(o order) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if at := slices.Index(h.sent, o); at >= 0 {
-		h.sent = slices.Delete(h.sent, at, at+1)
-	}
 }
 
 func (h *hub) takeOrders() []order {
@@ -257,12 +249,12 @@ func (h *hub) receive() {
 		}
 		if _, plain := err.(redis.Error); plain { //nolint:errorlint // One that is wrapped refused the connection.
 			h.refuse(err)
-		} else {
-			if h.ctx.Err() == nil && pause.next == 0 {
-				h.log.Warn("the connection to Redis broke; messages may be lost", "err", err)
-			}
-			h.lose()
+			continue
 		}
+		if h.ctx.Err() == nil && pause.next == 0 {
+			h.log.Warn("the connection to Redis broke; messages may be lost", "err", err)
+		}
+		h.lose()
 		pause.wait(h.ctx)
 	}
 }
@@ -292,8 +284,9 @@ func (h *hub) hearing(name string) []*ear {
 func (h *hub) confirm(o order) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.fresh = false
-	h.sent = h.sent[slices.Index(h.sent, o)+1:]
+	if at := slices.Index(h.sent, o); at >= 0 {
+		h.fresh, h.sent = false, h.sent[at+1:]
+	}
 	c := h.channels[o.name]
 	if c == nil {
 		return
@@ -303,6 +296,9 @@ func (h *hub) confirm(o order) {
 		h.log.Info("Redis lets this process listen again", "channel", o.name)
 	}
 	if len(c.waits) == 0 || c.waits[0].begin != o.subscribe {
+		if !o.subscribe && len(c.ears) > 0 && c.lost == nil && !c.begins() {
+			h.order(order{o.name, true}) // It was permitted between a refusal and this.
+		}
 		return // Nobody waits for what a new connection or a refusal made necessary.
 	}
 	close(c.waits[0].done)
@@ -356,9 +352,14 @@ func (h *hub) lack(name string, c *channel, err error) {
 		h.log.Error("Redis no longer lets this process listen", "channel", name, "err", err)
 	}
 	c.lost = err
+	if c.later {
+		return
+	}
+	c.later = true
 	time.AfterFunc(relisten, func() {
 		h.mu.Lock()
 		defer h.mu.Unlock()
+		c.later = false
 		if h.channels[name] == c && c.lost != nil && len(c.ears) > 0 {
 			h.order(order{name, true})
 		}
@@ -401,5 +402,8 @@ func (h *hub) tidy(name string, c *channel) {
 // close ends the connection. The hub's context has ended.
 func (h *hub) close() {
 	_ = h.sub.Close() // It fails only for a connection that is gone.
+	h.mu.Lock()
+	h.runs = true // so that an order begins nothing more
+	h.mu.Unlock()
 	h.running.Wait()
 }

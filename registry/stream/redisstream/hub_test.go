@@ -148,6 +148,25 @@ func TestRefusalAfterRefusal(t *testing.T) {
 	}
 }
 
+// The end of a subscription that could not be sent does not keep the next one from being confirmed.
+func TestListenAfterUnsentEnd(t *testing.T) {
+	h := deafHub(t)
+	first := &ear{name: "x"}
+	h.add(first)
+	h.dispatch(&redis.Subscription{Kind: "subscribe", Channel: "x"})
+	h.remove(first)
+	if h.takeOrders(); h.send(order{"x", false}) {
+		t.Fatal("sent without a server")
+	}
+	ready := h.add(&ear{name: "x"})
+	h.dispatch(&redis.Subscription{Kind: "subscribe", Channel: "x"})
+	select {
+	case <-ready:
+	default:
+		t.Error("the next subscription is not confirmed")
+	}
+}
+
 // What listened before hears again when it is permitted again.
 func TestListenAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha1"
 	"encoding/hex"
+	"fmt"
 	"strings"
 
 	"github.com/redis/go-redis/v9"
@@ -46,7 +47,10 @@ func (s *scripts) load(ctx context.Context, conn *redis.Conn) error {
 		}
 		return nil
 	})
-	return denied([]any{"SCRIPT", "LOAD"}, err)
+	if err != nil {
+		return fmt.Errorf("load the scripts: %w", denied([]any{"SCRIPT", "LOAD"}, err)) // It is told from an answer on the connection.
+	}
+	return nil
 }
 
 // call makes a command of a script.
